@@ -1,0 +1,39 @@
+/* Process-wide metrics, printed in Prometheus' text format. Registration happens at start-up on one thread;
+ * updates come from any thread and are lock-free.
+ *
+ * A metric is a static variable: METRIC_COUNTER(name_c, "stepdown_x_total", "What it counts"); it registers
+ * itself at first use of metrics_register(). Names follow Prometheus' rules; units are in names. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/util.h"
+
+enum metric_type { METRIC_T_COUNTER, METRIC_T_GAUGE, METRIC_T_HISTOGRAM, METRIC_T_CALLBACK };
+
+#define METRIC_BUCKETS 20 /* histogram: powers of two of 100 µs … 52 s, in microseconds, and +Inf */
+
+struct metric {
+        enum metric_type type;
+        const char *name, *help, *labels; /* labels: "api=\"Produce\"" or NULL */
+        _Atomic int64_t value;            /* counter, gauge; histogram: sum */
+        _Atomic int64_t bucket[METRIC_BUCKETS + 1];
+        int64_t (*read)(void *userdata); /* callback gauge: must be safe on any thread */
+        void *userdata;
+        struct metric *next;
+};
+
+void metrics_register(struct metric *m); /* rows with the same name stand together; @m must outlive the process */
+void metrics_unregister(struct metric *m);
+static inline void metric_add(struct metric *m, int64_t n)
+{
+        atomic_fetch_add_explicit(&m->value, n, memory_order_relaxed);
+}
+static inline void metric_set(struct metric *m, int64_t v)
+{
+        atomic_store_explicit(&m->value, v, memory_order_relaxed);
+}
+void metric_observe_us(struct metric *m, int64_t us);
+int metrics_print(struct buf *out) must_check; /* [any thread] */

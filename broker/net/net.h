@@ -1,0 +1,60 @@
+/* TCP listener and length-prefixed request connections on one loop. Knows bytes, not API keys.
+ *
+ * A connection lives on its server's loop. Each complete frame becomes a net_request, handed to on_request on
+ * the loop's thread; it is answered exactly once, from any thread, and responses leave in request order however
+ * they were completed. Limits: a frame longer than max_frame_bytes closes the connection before any byte of it is
+ * allocated; a frame that does not complete within frame_timeout_ms (slow loris) closes it; reading stops while
+ * more than max_inflight requests of the connection are unanswered or max_unsent_bytes wait to be sent
+ * (back-pressure); idle connections are closed after idle_timeout_ms; buffers grow as bytes arrive, never by what
+ * the prefix promises. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/loop.h"
+
+struct net_server;
+struct net_conn;
+
+struct net_request {
+        struct net_conn *conn; /* valid as a token until answered; do not dereference */
+        struct buf frame;      /* without the prefix; owned by the request until it is answered */
+        int64_t received_us;   /* clock_mono_us() */
+        uint64_t id;           /* process-wide, for traces (R72) */
+        const char *peer;      /* "127.0.0.1:40312", valid until answered */
+        void *userdata;        /* the handler's own */
+        /* private */
+        struct list node;
+        struct loop_task task;
+        struct buf response;
+        int state;
+};
+
+struct net_limits {
+        size_t max_frame_bytes, max_unsent_bytes;
+        int max_inflight, max_connections;
+        int64_t frame_timeout_ms, idle_timeout_ms;
+};
+
+struct net_ops {
+        /* The handler owns answering @r: one of the three calls below, now or later. */
+        void (*on_request)(struct net_request *r, void *userdata);
+        void *userdata;
+};
+
+void net_limits_default(struct net_limits *ret);
+/* Bind and listen. @port 0: the kernel's choice, see net_server_port(). -errno of socket/bind/listen. */
+int net_server_new(struct loop *l, const char *host, uint16_t port, const struct net_limits *limits,
+                   const struct net_ops *ops, struct net_server **ret) must_check;
+uint16_t net_server_port(const struct net_server *s);
+void net_server_stop_accepting(struct net_server *s); /* loop thread: close the listener, keep connections */
+/* Loop thread. Closes everything; requests still unanswered may be answered later without effect. */
+struct net_server *net_server_free(struct net_server *s);
+DEFINE_FREEP(struct net_server, net_server_free)
+int net_server_connections(const struct net_server *s); /* [any thread] */
+
+/* [any thread] @response (prefix included) is taken over. @r is freed. */
+void net_request_reply(struct net_request *r, struct buf *response);
+/* [any thread] Answer with nothing (acks=0). */
+void net_request_done(struct net_request *r);
+/* [any thread] Close the connection (malformed request, acks=0 failure); answers before this one still leave. */
+void net_request_abort(struct net_request *r);
