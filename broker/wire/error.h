@@ -57,4 +57,5 @@ enum kafka_error {
         KAFKA_INELIGIBLE_REPLICA = 107,
 };
 
-const char *kafka_error_name(int16_t code); /* "NOT_LEADER_OR_FOLLOWER"; "UNKNOWN(n)" is never returned: "UNKNOWN" */
+/* "NOT_LEADER_OR_FOLLOWER"; "UNKNOWN" for a number we do not know. Never NULL. */
+const char *kafka_error_name(int16_t code);

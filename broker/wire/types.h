@@ -24,12 +24,12 @@ struct wire_bytes { /* bytes and records */
                 int32_t n;                                                                                   \
         }
 
-#define WIRE_NULL_STR   ((struct wire_str){ .data = NULL, .len = -1 })
-#define WIRE_NULL_BYTES ((struct wire_bytes){ .data = NULL, .len = -1 })
+#define WIRE_NULL_STR   ((struct wire_str){.data = NULL, .len = -1})
+#define WIRE_NULL_BYTES ((struct wire_bytes){.data = NULL, .len = -1})
 
 static inline struct wire_str wire_str(const char *s)
 {
-        return s ? (struct wire_str){ .data = s, .len = (int32_t)strlen(s) } : WIRE_NULL_STR;
+        return s ? (struct wire_str){.data = s, .len = (int32_t)strlen(s)} : WIRE_NULL_STR;
 }
 
 static inline bool wire_str_equal(struct wire_str a, const char *s)
