@@ -1,0 +1,180 @@
+/* PUT, GET and DELETE /v1/brokers/{id}/drain (D1): the controller's drain as JSON. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "admin/http.h"
+#include "base/clock.h"
+#include "controller/controller.h"
+#include "wire/error.h"
+
+#define BLOCKED_LISTED 100
+
+static json_t *int_array(const int32_t *v, int32_t n)
+{
+        json_t *a = json_array();
+
+        for (int32_t i = 0; i < n; i++)
+                (void)json_array_append_new(a, json_integer(v[i]));
+        return a;
+}
+
+static json_t *blocked_json(const struct drain_blocked *b)
+{
+        json_t *o = json_pack("{s:s, s:i, s:s, s:s, s:b, s:b, s:i}", "topic", b->topic, "partition",
+                              (int)b->partition, "reason", drain_reason_name(b->reason), "explanation",
+                              drain_reason_help(b->reason), "leads", (int)b->leads, "never_safe",
+                              (int)b->never_safe, "min_isr", (int)b->min_isr);
+
+        if (!o)
+                return NULL;
+        (void)json_object_set_new(o, "isr", int_array(b->isr, b->n_isr));
+        (void)json_object_set_new(o, "replicas", int_array(b->replicas, b->n_replicas));
+        if (b->detail)
+                (void)json_object_set_new(o, "detail", json_string(b->detail));
+        return o;
+}
+
+static json_t *blocked_list(const struct drain_blocked *b, size_t n)
+{
+        json_t *a = json_array();
+
+        for (size_t i = 0; i < n && i < BLOCKED_LISTED; i++)
+                (void)json_array_append_new(a, blocked_json(&b[i]));
+        return a;
+}
+
+static json_t *reasons_json(const struct drain_status *s)
+{
+        json_t *o = json_object();
+
+        for (int i = 0; i < N_DRAIN_REASONS; i++)
+                if (s->by_reason[i] > 0)
+                        (void)json_object_set_new(o, drain_reason_name((enum drain_reason)i),
+                                                  json_integer(s->by_reason[i]));
+        return o;
+}
+
+static json_t *status_json(const struct drain_status *s)
+{
+        json_t *o = json_pack("{s:i, s:I, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:b, s:b}",
+                              "broker", (int)s->broker_id, "epoch", (json_int_t)s->broker_epoch, "drain_id",
+                              s->drain_id, "state", s->stale ? "stale" : drain_state_name(s->state),
+                              "leaders_initial", (int)s->leaders_initial, "moved", (int)s->leaders_moved,
+                              "leaders_remaining", (int)s->leaders_remaining, "isr_remaining",
+                              (int)s->isr_remaining, "rf1_led", (int)s->single_replica, "since_ms",
+                              (json_int_t)s->since_ms, "deadline_ms", (json_int_t)s->deadline_ms,
+                              "updated_ms", (json_int_t)s->updated_ms, "deadline_passed",
+                              (int)s->deadline_passed, "zookeeper_available", (int)s->zookeeper_available);
+
+        if (!o)
+                return NULL;
+        (void)json_object_set_new(o, "reason", json_string(s->reason));
+        (void)json_object_set_new(o, "requested_by", json_string(s->requested_by));
+        (void)json_object_set_new(o, "controller", json_integer(s->controller_id));
+        (void)json_object_set_new(o, "controller_epoch", json_integer(s->controller_epoch));
+        (void)json_object_set_new(o, "blocked_total", json_integer((json_int_t)s->leaders_remaining));
+        (void)json_object_set_new(o, "blocked", blocked_list(s->blocked, s->n_blocked));
+        (void)json_object_set_new(o, "by_reason", reasons_json(s));
+        (void)json_object_set_new(o, "rf1", blocked_list(s->single, s->n_single));
+        if (!s->zookeeper_available)
+                (void)json_object_set_new(o, "error", json_string("zookeeper_unavailable"));
+        return o;
+}
+
+static void on_drain(int16_t error, const struct drain_status *s, void *userdata)
+{
+        struct http_request *r = userdata;
+
+        if (error == KAFKA_NOT_CONTROLLER || !s)
+                http_reply_to_controller(r);
+        else if (error == KAFKA_BROKER_NOT_AVAILABLE)
+                http_reply_error(r, MHD_HTTP_NOT_FOUND, "unknown_broker",
+                                 "no broker with that id is registered: there is nothing to drain");
+        else if (error == KAFKA_INVALID_REQUEST)
+                http_reply_json(r, MHD_HTTP_CONFLICT, status_json(s));
+        else if (error != KAFKA_NONE)
+                http_reply_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, "controller_error",
+                                 kafka_error_name(error));
+        else
+                http_reply_json(r, s->stale ? MHD_HTTP_GONE : MHD_HTTP_OK, status_json(s));
+}
+
+/* The body of a PUT, all members optional. @o is borrowed by *ret. Returns NULL, or what is wrong with it. */
+static const char *parse_body(json_t *o, struct drain_request *ret)
+{
+        static const char *const known[] = {"epoch",        "drain_id",    "reason",
+                                            "requested_by", "deadline_ms", "replace"};
+        const char *key;
+        json_t *v;
+
+        if (!json_is_object(o))
+                return "the body must be a JSON object";
+        json_object_foreach(o, key, v)
+        {
+                size_t i = 0;
+
+                while (i < ARRAY_SIZE(known) && strcmp(known[i], key) != 0)
+                        i++;
+                if (i == ARRAY_SIZE(known))
+                        return "unknown member; known are epoch, drain_id, reason, requested_by, "
+                               "deadline_ms, replace";
+                if (i >= 1 && i <= 3 && (!json_is_string(v) || json_string_length(v) >= DRAIN_TEXT_SIZE))
+                        return "drain_id, reason and requested_by are strings of at most 255 bytes";
+                if ((i == 0 || i == 4) && !json_is_integer(v))
+                        return "epoch and deadline_ms are integers";
+                if (i == 5 && !json_is_boolean(v))
+                        return "replace is true or false";
+        }
+        v = json_object_get(o, "epoch");
+        ret->broker_epoch = v ? json_integer_value(v) : -1;
+        ret->drain_id = json_string_value(json_object_get(o, "drain_id"));
+        ret->reason = json_string_value(json_object_get(o, "reason"));
+        ret->requested_by = json_string_value(json_object_get(o, "requested_by"));
+        ret->replace = json_is_true(json_object_get(o, "replace"));
+        v = json_object_get(o, "deadline_ms");
+        if (v && (json_integer_value(v) < 0 || json_integer_value(v) > INT64_C(1000) * 86400 * 365))
+                return "deadline_ms is a number of milliseconds from now, at most a year";
+        ret->deadline_ms = v && json_integer_value(v) > 0 ? clock_real_ms() + json_integer_value(v) : 0;
+        return NULL;
+}
+
+void admin_put_drain(struct http_request *r)
+{
+        struct drain_request q = {.broker_id = r->id, .broker_epoch = -1};
+        json_error_t e;
+        json_t *o = r->body.len > 0
+                            ? json_loadb((const char *)r->body.data, r->body.len, JSON_REJECT_DUPLICATES, &e)
+                            : json_object();
+        const char *wrong;
+        char text[256];
+
+        if (!o) {
+                (void)snprintf(text, sizeof(text), "the body is not JSON: line %d, column %d: %s", e.line,
+                               e.column, e.text);
+                http_reply_error(r, MHD_HTTP_BAD_REQUEST, "bad_json", text);
+                return;
+        }
+        wrong = parse_body(o, &q);
+        if (wrong) {
+                json_decref(o);
+                http_reply_error(r, MHD_HTTP_BAD_REQUEST, "bad_request", wrong);
+                return;
+        }
+        http_wait_begin(r);
+        controller_drain_start(r->admin->env.controller, &q, on_drain, r); /* copies the strings */
+        json_decref(o);
+}
+
+void admin_get_drain(struct http_request *r)
+{
+        http_wait_begin(r);
+        controller_drain_get(r->admin->env.controller, r->id, on_drain, r);
+}
+
+void admin_delete_drain(struct http_request *r)
+{
+        http_wait_begin(r);
+        controller_drain_undo(r->admin->env.controller, r->id, -1, on_drain, r);
+}

@@ -1,0 +1,349 @@
+/* libmicrohttpd glue: collect the body, route, suspend while the controller works, answer. */
+#include "admin/http.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "base/slog.h"
+#include "controller/controller.h"
+
+#define BODY_MAX_BYTES   (64 * 1024)
+#define IDLE_TIMEOUT_S   15
+#define CONNECTION_LIMIT 256
+
+/* The path of a route may hold one "{id}". Returns false when @path is not of its form. */
+static bool route_matches(const struct http_route *route, const char *path, int32_t *ret_id)
+{
+        const char *hole = strstr(route->path, "{id}"), *rest;
+        char digits[16];
+        size_t prefix, n;
+
+        *ret_id = -1;
+        if (!hole)
+                return strcmp(route->path, path) == 0;
+        prefix = (size_t)(hole - route->path);
+        if (strncmp(route->path, path, prefix) != 0)
+                return false;
+        rest = path + prefix;
+        n = strcspn(rest, "/");
+        if (n == 0 || n >= sizeof(digits) || strcmp(rest + n, hole + strlen("{id}")) != 0)
+                return false;
+        memcpy(digits, rest, n);
+        digits[n] = '\0';
+        return parse_int32(digits, 0, INT32_MAX, ret_id) == 0;
+}
+
+static struct http_request *http_request_free(struct http_request *r)
+{
+        if (!r)
+                return NULL;
+        free(r->path);
+        buf_done(&r->body);
+        buf_done(&r->answer);
+        free(r);
+        return NULL;
+}
+DEFINE_FREEP(struct http_request, http_request_free)
+
+static struct http_request *http_request_new(struct admin *a, struct MHD_Connection *c, const char *method,
+                                             const char *path)
+{
+        cleanup_with(http_request_freep) struct http_request *r = calloc(1, sizeof(*r));
+
+        if (!r)
+                return NULL;
+        r->admin = a;
+        r->connection = c;
+        r->method = method;
+        buf_init(&r->body, BODY_MAX_BYTES);
+        buf_init(&r->answer, 0);
+        r->path = strdup(path);
+        if (!r->path)
+                return NULL;
+        return TAKE_PTR(r);
+}
+
+void http_wait_begin(struct http_request *r)
+{
+        pthread_mutex_lock(&r->admin->lock);
+        r->admin->pending++;
+        r->waiting = true;
+        pthread_mutex_unlock(&r->admin->lock);
+        MHD_suspend_connection(r->connection);
+}
+
+/* A request that waited goes on: the lock orders the answer's bytes before the HTTP thread's reading of them.
+ */
+static void answered(struct http_request *r)
+{
+        struct admin *a = r->admin;
+        bool waited = r->waiting;
+
+        pthread_mutex_lock(&a->lock);
+        r->answered = true;
+        pthread_mutex_unlock(&a->lock);
+        if (!waited)
+                return;
+        MHD_resume_connection(r->connection);
+        pthread_mutex_lock(&a->lock);
+        if (--a->pending == 0)
+                pthread_cond_broadcast(&a->idle);
+        pthread_mutex_unlock(&a->lock);
+}
+
+void http_reply_text(struct http_request *r, unsigned status, const char *content_type, struct buf *text)
+{
+        r->status = status;
+        r->content_type = content_type;
+        r->answer = buf_take(text);
+        answered(r);
+}
+
+void http_reply_json(struct http_request *r, unsigned status, json_t *body)
+{
+        cleanup_with(freep) char *text = body ? json_dumps(body, JSON_INDENT(2) | JSON_PRESERVE_ORDER) : NULL;
+        struct buf b;
+
+        json_decref(body);
+        buf_init(&b, 0);
+        if (!text || buf_append_str(&b, text) < 0 || buf_append(&b, "\n", 1) < 0)
+                status = MHD_HTTP_INTERNAL_SERVER_ERROR;
+        http_reply_text(r, status, "application/json", &b);
+}
+
+void http_reply_error(struct http_request *r, unsigned status, const char *code, const char *message)
+{
+        http_reply_json(r, status, json_pack("{s:s, s:s}", "error", code, "message", message));
+}
+
+void http_reply_to_controller(struct http_request *r)
+{
+        struct controller_location where;
+
+        r->retry_after_s = 1;
+        if (controller_locate(r->admin->env.controller, &where) < 0 || where.admin_host[0] == '\0') {
+                http_reply_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, "no_controller",
+                                 "no active controller is known; ask again");
+                return;
+        }
+        if (where.id == r->admin->env.broker_id) {
+                http_reply_error(
+                        r, MHD_HTTP_SERVICE_UNAVAILABLE, "controller_loading",
+                        "this broker was just elected controller and reads the cluster's state; ask again");
+                return;
+        }
+        (void)snprintf(r->location, sizeof(r->location), "http://%s%s%s:%u%s",
+                       strchr(where.admin_host, ':') ? "[" : "", where.admin_host,
+                       strchr(where.admin_host, ':') ? "]" : "", where.admin_port, r->path);
+        http_reply_json(r, MHD_HTTP_TEMPORARY_REDIRECT,
+                        json_pack("{s:s, s:s, s:i}", "error", "not_controller", "message",
+                                  "another broker is the controller; see Location", "controller",
+                                  (int)where.id));
+}
+
+static bool token_ok(const struct http_request *r)
+{
+        const char *want = r->admin->env.token;
+        const char *got =
+                MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
+        size_t n = want ? strlen(want) : 0;
+        unsigned char differ = 0;
+
+        if (!want)
+                return true;
+        if (!got || strncmp(got, "Bearer ", 7) != 0 || strlen(got + 7) != n)
+                return false;
+        for (size_t i = 0; i < n; i++) /* in constant time */
+                differ |= (unsigned char)(got[7 + i] ^ want[i]);
+        return differ == 0;
+}
+
+static void route(struct http_request *r)
+{
+        bool path_known = false;
+
+        if (r->refused) {
+                http_reply_error(r, MHD_HTTP_CONTENT_TOO_LARGE, "body_too_large",
+                                 "a request body has at most 64 KiB");
+                return;
+        }
+        for (size_t i = 0; i < admin_n_routes; i++) {
+                if (!route_matches(&admin_routes[i], r->path, &r->id))
+                        continue;
+                path_known = true;
+                if (strcmp(admin_routes[i].method, r->method) != 0 &&
+                    !(strcmp(r->method, "HEAD") == 0 && strcmp(admin_routes[i].method, "GET") == 0))
+                        continue;
+                r->route = &admin_routes[i];
+                if (r->route->changes && !token_ok(r)) {
+                        http_reply_error(r, MHD_HTTP_UNAUTHORIZED, "unauthorized",
+                                         "this needs the bearer token of admin.token.file");
+                        return;
+                }
+                r->route->handle(r);
+                return;
+        }
+        if (path_known)
+                http_reply_error(r, MHD_HTTP_METHOD_NOT_ALLOWED, "method_not_allowed",
+                                 "that path does not take this method");
+        else
+                http_reply_error(r, MHD_HTTP_NOT_FOUND, "no_such_path",
+                                 "see /v1/broker, /v1/brokers/{id}/drain, /v1/cluster, /v1/partitions, "
+                                 "/livez, /readyz, /metrics");
+}
+
+static enum MHD_Result send_answer(struct http_request *r)
+{
+        struct MHD_Response *resp;
+        enum MHD_Result ok;
+        char seconds[16];
+
+        resp = MHD_create_response_from_buffer(r->answer.len, r->answer.data, MHD_RESPMEM_MUST_COPY);
+        if (!resp)
+                return MHD_NO;
+        (void)MHD_add_response_header(resp, MHD_HTTP_HEADER_CONTENT_TYPE, r->content_type);
+        (void)MHD_add_response_header(resp, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+        if (r->location[0] != '\0')
+                (void)MHD_add_response_header(resp, MHD_HTTP_HEADER_LOCATION, r->location);
+        if (r->retry_after_s > 0 && r->status == MHD_HTTP_SERVICE_UNAVAILABLE) {
+                (void)snprintf(seconds, sizeof(seconds), "%d", r->retry_after_s);
+                (void)MHD_add_response_header(resp, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
+        }
+        ok = MHD_queue_response(r->connection, r->status, resp);
+        MHD_destroy_response(resp);
+        return ok;
+}
+
+static enum MHD_Result on_access(void *cls, struct MHD_Connection *c, const char *url, const char *method,
+                                 const char *version, const char *upload, size_t *upload_len, void **ctx)
+{
+        struct admin *a = cls;
+        struct http_request *r = *ctx;
+        bool done;
+
+        (void)version;
+        if (!r) { /* the headers are there; the body is not yet */
+                *ctx = r = http_request_new(a, c, method, url);
+                return r ? MHD_YES : MHD_NO;
+        }
+        if (*upload_len > 0) {
+                if (!r->refused && buf_append(&r->body, upload, *upload_len) < 0)
+                        r->refused = true;
+                *upload_len = 0;
+                return MHD_YES;
+        }
+        if (!r->routed) {
+                r->routed = true;
+                route(r);
+                if (r->waiting)
+                        return MHD_YES; /* called again once resumed */
+        }
+        pthread_mutex_lock(&a->lock);
+        done = r->answered;
+        pthread_mutex_unlock(&a->lock);
+        if (!done)
+                return MHD_YES;
+        return send_answer(r);
+}
+
+static void on_completed(void *cls, struct MHD_Connection *c, void **ctx, enum MHD_RequestTerminationCode why)
+{
+        (void)cls;
+        (void)c;
+        (void)why;
+        *ctx = http_request_free(*ctx);
+}
+
+static void on_log(void *cls, const char *fmt, va_list ap)
+{
+        char line[256];
+
+        (void)cls;
+        (void)vsnprintf(line, sizeof(line), fmt, ap);
+        line[strcspn(line, "\n")] = '\0';
+        slog_debug("admin-http", line);
+}
+
+static int resolve_listen(const char *host, uint16_t port, struct sockaddr_storage *ret, bool *ret_v6)
+{
+        struct sockaddr_in *v4 = (struct sockaddr_in *)ret;
+        struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)ret;
+
+        memset(ret, 0, sizeof(*ret));
+        *ret_v6 = false;
+        if (inet_pton(AF_INET, host, &v4->sin_addr) == 1) {
+                v4->sin_family = AF_INET;
+                v4->sin_port = htons(port);
+                return 0;
+        }
+        if (inet_pton(AF_INET6, host, &v6->sin6_addr) == 1) {
+                v6->sin6_family = AF_INET6;
+                v6->sin6_port = htons(port);
+                *ret_v6 = true;
+                return 0;
+        }
+        return -EINVAL;
+}
+
+int admin_new(const struct admin_env *env, const char *host, uint16_t port, struct admin **ret)
+{
+        cleanup_with(admin_freep) struct admin *a = calloc(1, sizeof(*a));
+        struct sockaddr_storage where;
+        const union MHD_DaemonInfo *info;
+        unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+        bool v6;
+        int r;
+
+        if (!a)
+                return -ENOMEM;
+        a->env = *env;
+        (void)pthread_mutex_init(&a->lock, NULL);
+        (void)pthread_cond_init(&a->idle, NULL);
+        r = resolve_listen(host, port, &where, &v6);
+        if (r < 0)
+                return r;
+        errno = 0;
+        a->daemon = MHD_start_daemon(
+                flags | (v6 ? MHD_USE_IPv6 : 0), port, NULL, NULL, on_access, a, MHD_OPTION_SOCK_ADDR,
+                (struct sockaddr *)&where, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
+                MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_CONNECTION_TIMEOUT,
+                (unsigned)IDLE_TIMEOUT_S, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTION_LIMIT,
+                MHD_OPTION_LISTENING_ADDRESS_REUSE, 1U, MHD_OPTION_END);
+        if (!a->daemon)
+                return errno ? -errno : -EADDRINUSE;
+        info = MHD_get_daemon_info(a->daemon, MHD_DAEMON_INFO_BIND_PORT);
+        a->port = info ? info->port : port;
+        *ret = TAKE_PTR(a);
+        return 0;
+}
+
+uint16_t admin_port(const struct admin *a)
+{
+        return a->port;
+}
+
+struct admin *admin_free(struct admin *a)
+{
+        if (!a)
+                return NULL;
+        if (a->daemon) {
+                int fd = MHD_quiesce_daemon(a->daemon);
+
+                if (fd >= 0)
+                        (void)close(fd);
+                /* The controller answers all that waits before it stops (KAFKA-10193). */
+                pthread_mutex_lock(&a->lock);
+                while (a->pending > 0)
+                        pthread_cond_wait(&a->idle, &a->lock);
+                pthread_mutex_unlock(&a->lock);
+                MHD_stop_daemon(a->daemon);
+        }
+        (void)pthread_cond_destroy(&a->idle);
+        (void)pthread_mutex_destroy(&a->lock);
+        free(a);
+        return NULL;
+}

@@ -1,0 +1,72 @@
+/* Between libmicrohttpd and the handlers: one struct a request, a routing table, JSON answers.
+ * Internal to admin/. */
+#pragma once
+
+#include <jansson.h>
+#include <microhttpd.h>
+#include <pthread.h>
+
+#include "admin/admin.h"
+#include "base/buf.h"
+#include "base/list.h"
+
+struct admin {
+        struct admin_env env;
+        struct MHD_Daemon *daemon;
+        uint16_t port;
+        pthread_mutex_t lock;
+        pthread_cond_t idle;
+        int pending; /* requests that wait for the controller; under lock */
+};
+
+struct http_route;
+
+struct http_request {
+        struct admin *admin;
+        struct MHD_Connection *connection;
+        const struct http_route *route;
+        const char *method;
+        char *path, *query;
+        struct buf body;
+        int32_t id; /* the {id} of the route, -1: none */
+        bool refused, routed;
+        bool waiting; /* suspended until the controller answers; written on the HTTP thread before it is asked
+                       */
+        /* the answer; set once, then the connection is resumed */
+        bool answered;
+        unsigned status;
+        struct buf answer;
+        const char *content_type;
+        char location[600];
+        int retry_after_s; /* 0: none */
+};
+
+struct http_route {
+        const char *method, *path; /* "{id}" stands for a broker id */
+        bool changes;              /* needs the token when there is one */
+        void (*handle)(struct http_request *r);
+};
+
+extern const struct http_route admin_routes[];
+extern const size_t admin_n_routes;
+
+/* Answer; exactly one of these, once, on any thread. @body is taken over (a reference). */
+void http_reply_json(struct http_request *r, unsigned status, json_t *body);
+void http_reply_text(struct http_request *r, unsigned status, const char *content_type, struct buf *text);
+/* {"error": @code, "message": @message} */
+void http_reply_error(struct http_request *r, unsigned status, const char *code, const char *message);
+/* 307 to the active controller, or 503 when none is known. */
+void http_reply_to_controller(struct http_request *r);
+/* Between handing a request to the controller and its answer. */
+void http_wait_begin(struct http_request *r);
+
+/* handlers */
+void admin_put_drain(struct http_request *r);
+void admin_get_drain(struct http_request *r);
+void admin_delete_drain(struct http_request *r);
+void admin_get_cluster(struct http_request *r);
+void admin_get_partitions(struct http_request *r);
+void admin_get_broker(struct http_request *r);
+void admin_get_livez(struct http_request *r);
+void admin_get_readyz(struct http_request *r);
+void admin_get_metrics(struct http_request *r);

@@ -1,0 +1,157 @@
+/* The table of configuration keys. A row carries its help text: --help-config and the manual page print it.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/parse.h"
+
+#define AT(member) offsetof(struct broker_config, member)
+#define MINUTE_MS  (INT64_C(60) * 1000)
+#define DAY_MS     (INT64_C(24) * 60 * MINUTE_MS)
+
+static const struct config_row rows[] = {
+        {"broker.id", CONFIG_INT32, AT(broker_id), NULL, 0, INT32_MAX,
+         .help = "This broker's id, unique in the cluster."},
+        {"listeners", CONFIG_STRING, AT(listeners), "PLAINTEXT://127.0.0.1:9092",
+         .help = "Where to listen for Kafka clients and brokers: PLAINTEXT://host:port."},
+        {"advertised.listeners", CONFIG_STRING, AT(advertised_listeners), "",
+         .help = "The address that clients and brokers are told; empty: the same as listeners."},
+        {"admin.listener", CONFIG_STRING, AT(admin_listener), "127.0.0.1:9644",
+         .help = "host:port of the admin HTTP listener (drain, health, metrics)."},
+        {"admin.advertised", CONFIG_STRING, AT(admin_advertised), "",
+         .help = "host:port under which other brokers' clients reach the admin listener; empty: the same."},
+        {"admin.token.file", CONFIG_STRING, AT(admin_token_file), "",
+         .help = "File with a bearer token that changing requests must carry; empty: none is asked for."},
+        {"log.dirs", CONFIG_STRING, AT(log_dirs), "/var/lib/stepdown-broker/data",
+         .help = "Folders that hold the partitions, comma-separated."},
+        {"zookeeper.connect", CONFIG_STRING, AT(zookeeper_connect), NULL,
+         .help = "ZooKeeper servers and an optional chroot: h1:2181,h2:2181/kafka."},
+        {"zookeeper.session.timeout.ms", CONFIG_DURATION_MS, AT(zookeeper_session_timeout_ms), "18000", 1000,
+         DAY_MS, .help = "Session timeout asked for; the servers may clamp it."},
+        {"zookeeper.connection.timeout.ms", CONFIG_DURATION_MS, AT(zookeeper_connection_timeout_ms), "60000",
+         100, DAY_MS, .help = "How long start-up waits for ZooKeeper before it gives up."},
+
+        {"num.partitions", CONFIG_INT32, AT(num_partitions), "1", 1, 100000,
+         .help = "Partitions of a topic created without a number."},
+        {"default.replication.factor", CONFIG_INT32, AT(default_replication_factor), "1", 1, INT16_MAX,
+         .help = "Replicas of a topic created without a number."},
+        {"min.insync.replicas", CONFIG_INT32, AT(min_insync_replicas), "1", 1, INT16_MAX,
+         .help = "In-sync replicas that acks=all needs; a topic may say otherwise."},
+        {"auto.create.topics.enable", CONFIG_BOOL, AT(auto_create_topics), "true",
+         .help = "Create a topic when a client asks for the metadata of one that does not exist."},
+        {"unclean.leader.election.enable", CONFIG_BOOL, AT(unclean_leader_election), "false",
+         .help = "Elect a replica outside the in-sync set when none inside is alive; this loses messages."},
+        {"delete.topic.enable", CONFIG_BOOL, AT(delete_topic_enable), "true",
+         .help = "Allow topic deletion."},
+
+        {"controlled.shutdown.enable", CONFIG_BOOL, AT(controlled_shutdown_enable), "true",
+         .help = "Hand over leadership when the process is told to stop."},
+        {"controlled.shutdown.max.retries", CONFIG_INT32, AT(controlled_shutdown_max_retries), "3", 1, 1000,
+         .help = "Attempts before the broker stops with leaders left."},
+        {"controlled.shutdown.retry.backoff.ms", CONFIG_DURATION_MS, AT(controlled_shutdown_retry_backoff_ms),
+         "5000", 0, DAY_MS, .help = "Wait between two attempts."},
+
+        {"replica.lag.time.max.ms", CONFIG_DURATION_MS, AT(replica_lag_time_max_ms), "30000", 100, DAY_MS,
+         .help = "A follower that has not caught up for this long leaves the in-sync set."},
+        {"replica.fetch.wait.max.ms", CONFIG_DURATION_MS, AT(replica_fetch_wait_max_ms), "500", 1, 60000,
+         .help = "Longest time a follower's fetch waits at the leader for new data."},
+        {"replica.fetch.backoff.ms", CONFIG_DURATION_MS, AT(replica_fetch_backoff_ms), "200", 1, 60000,
+         .help = "Wait after a partition's fetch failed."},
+        {"replica.fetch.max.bytes", CONFIG_INT32, AT(replica_fetch_max_bytes), "1048576", 1024, INT32_MAX,
+         .help = "Bytes a partition that a follower asks for at once."},
+        {"replica.fetch.min.bytes", CONFIG_INT32, AT(replica_fetch_min_bytes), "1", 1, INT32_MAX,
+         .help = "Bytes that end a follower fetch's wait."},
+        {"replica.high.watermark.checkpoint.interval.ms", CONFIG_DURATION_MS,
+         AT(replica_hw_checkpoint_interval_ms), "5000", 100, DAY_MS,
+         .help = "How often high watermarks are written to disk."},
+
+        {"log.segment.bytes", CONFIG_INT64, AT(log_segment_bytes), "1073741824", 1024, INT32_MAX,
+         .help = "Size at which a segment is rolled."},
+        {"log.roll.ms", CONFIG_DURATION_MS, AT(log_roll_ms), "604800000", 1, INT64_MAX,
+         .help = "Age at which a segment is rolled."},
+        {"log.retention.ms", CONFIG_INT64, AT(log_retention_ms), "604800000", -1, INT64_MAX,
+         .help = "Age in milliseconds at which whole segments are deleted; -1: never."},
+        {"log.retention.bytes", CONFIG_INT64, AT(log_retention_bytes), "-1", -1, INT64_MAX,
+         .help = "Size of a partition above which whole segments are deleted; -1: no limit."},
+        {"log.index.interval.bytes", CONFIG_INT64, AT(log_index_interval_bytes), "4096", 0, INT32_MAX,
+         .help = "Bytes between two index entries."},
+        {"log.retention.check.interval.ms", CONFIG_DURATION_MS, AT(log_retention_check_interval_ms), "300000",
+         1, DAY_MS, .help = "How often retention is looked at."},
+        {"log.flush.offset.checkpoint.interval.ms", CONFIG_DURATION_MS, AT(log_flush_checkpoint_interval_ms),
+         "60000", 100, DAY_MS, .help = "How often recovery points are written to disk."},
+        {"producer.id.expiration.ms", CONFIG_DURATION_MS, AT(producer_id_expiration_ms), "86400000", 1,
+         INT64_MAX, .help = "How long an idle idempotent producer is remembered."},
+        {"num.recovery.threads.per.data.dir", CONFIG_INT32, AT(num_recovery_threads), "1", 1, 64,
+         .help = "Threads that recover logs after a crash."},
+        {"message.max.bytes", CONFIG_INT32, AT(message_max_bytes), "1048588", 0, INT32_MAX,
+         .help = "Largest record batch accepted."},
+
+        {"socket.request.max.bytes", CONFIG_INT32, AT(socket_request_max_bytes), "104857600", 1024, INT32_MAX,
+         .help = "Largest request; a longer one closes its connection."},
+        {"max.connections", CONFIG_INT32, AT(max_connections), "20000", 1, INT32_MAX,
+         .help = "Connections at once."},
+        {"max.inflight.requests.per.connection", CONFIG_INT32, AT(max_inflight_per_connection), "64", 1,
+         1000000, .help = "Unanswered requests of a connection at which reading from it stops."},
+        {"connections.max.idle.ms", CONFIG_DURATION_MS, AT(connections_max_idle_ms), "600000", 1000, DAY_MS,
+         .help = "Idle connections are closed after this long."},
+        {"socket.frame.timeout.ms", CONFIG_DURATION_MS, AT(socket_frame_timeout_ms), "30000", 100, DAY_MS,
+         .help = "A request must arrive whole within this time of its first byte."},
+};
+
+int listener_parse(const char *s, struct listener *ret)
+{
+        static const char scheme[] = "PLAINTEXT://";
+
+        if (strncmp(s, scheme, sizeof(scheme) - 1) != 0)
+                return -EINVAL;
+        return parse_host_port(s + sizeof(scheme) - 1, ret->host, &ret->port);
+}
+
+static int check_addresses(const struct broker_config *c, char **ret_error)
+{
+        struct listener l;
+        const char *key = "listeners", *value = c->listeners, *form = "PLAINTEXT://host:port";
+
+        if (listener_parse(c->listeners, &l) < 0)
+                goto bad;
+        key = "advertised.listeners", value = c->advertised_listeners;
+        if (value[0] != '\0' && listener_parse(value, &l) < 0)
+                goto bad;
+        form = "host:port";
+        key = "admin.listener", value = c->admin_listener;
+        if (parse_host_port(value, l.host, &l.port) < 0)
+                goto bad;
+        key = "admin.advertised", value = c->admin_advertised;
+        if (value[0] != '\0' && parse_host_port(value, l.host, &l.port) < 0)
+                goto bad;
+        return 0;
+bad:
+        if (ret_error && asprintf(ret_error, "%s: '%s' is not of the form %s", key, value, form) < 0)
+                *ret_error = NULL;
+        return -EINVAL;
+}
+
+int broker_config_load(const char *path, const char *const *overrides, struct broker_config *ret,
+                       char **ret_error)
+{
+        int r;
+
+        r = config_load(rows, ARRAY_SIZE(rows), path, "STEPDOWN_", overrides, ret, ret_error);
+        if (r < 0)
+                return r;
+        return check_addresses(ret, ret_error);
+}
+
+void broker_config_done(struct broker_config *c)
+{
+        config_done(rows, ARRAY_SIZE(rows), c);
+}
+
+void broker_config_print_help(void)
+{
+        config_print_help(rows, ARRAY_SIZE(rows));
+}
