@@ -1,0 +1,41 @@
+/* Request dispatch: decode -> call a module -> encode. One file a group of API keys.
+ *
+ * Data-plane requests run on the connection's loop. Requests of the controller (LeaderAndIsr, StopReplica,
+ * UpdateMetadata) run on the control loop, in the order they arrived, so that thousands of new partitions
+ * never hold up a produce. Every request is answered exactly once. */
+#pragma once
+
+#include "base/loop.h"
+#include "net/net.h"
+
+struct controller;
+struct create_topics_request;
+struct metadata_cache;
+struct replica_manager;
+
+/* What the handlers need from the rest of the broker; server.c fills it in. Everything outlives the api. */
+struct api_env {
+        struct loop *control_loop;
+        struct replica_manager *replicas;
+        struct metadata_cache *metadata;
+        struct controller *controller;
+        bool auto_create_topics;
+
+        /* Ask the active controller, wherever it is, to create these topics; nobody waits for the answer (the
+         * client asks for the metadata again). @req is valid during the call. [any thread] */
+        void (*auto_create)(const struct create_topics_request *req, void *userdata);
+        /* A producer id nobody else has or will have. @fn: exactly once, any thread; r < 0: try later. */
+        void (*new_producer_id)(void (*fn)(int r, int64_t id, void *fn_userdata), void *fn_userdata,
+                                void *userdata);
+        void *userdata;
+};
+
+struct api;
+
+int api_new(const struct api_env *env, struct api **ret) must_check;
+/* Only when no request can come any more and all that came have been answered. */
+struct api *api_free(struct api *a);
+DEFINE_FREEP(struct api, api_free)
+
+/* on_request of the net servers (struct net_ops). @userdata: struct api. */
+void api_on_request(struct net_request *r, void *userdata);

@@ -1,0 +1,86 @@
+/* Requests for the active controller: CreateTopics (19), DeleteTopics (20), ControlledShutdown (7),
+ * AlterPartition (56). A broker that is not the controller answers NOT_CONTROLLER. */
+#include "api/request.h"
+
+#include "controller/controller.h"
+#include "wire/alter_partition.h"
+#include "wire/controlled_shutdown.h"
+#include "wire/create_topics.h"
+#include "wire/delete_topics.h"
+
+static void on_created(const struct create_topics_response *res, void *userdata)
+{
+        api_reply(userdata, res);
+}
+
+void api_handle_create_topics(struct api_request *r)
+{
+        controller_create_topics(r->api->env.controller, r->body, on_created, r);
+}
+
+static void on_deleted(const struct delete_topics_response *res, void *userdata)
+{
+        api_reply(userdata, res);
+}
+
+/* Up to v5 the topics come as bare names. */
+static bool names_to_topics(struct api_request *r, struct delete_topics_request *req)
+{
+        if (r->header.api_version >= 6)
+                return true;
+        req->topics.n = MAX(req->topic_names.n, 0);
+        req->topics.items = arena_alloc(&r->arena, (size_t)req->topics.n + 1, sizeof(*req->topics.items));
+        if (!req->topics.items)
+                return false;
+        for (int32_t i = 0; i < req->topics.n; i++)
+                req->topics.items[i].name = req->topic_names.items[i];
+        return true;
+}
+
+void api_handle_delete_topics(struct api_request *r)
+{
+        if (names_to_topics(r, r->body))
+                controller_delete_topics(r->api->env.controller, r->body, on_deleted, r);
+        else
+                api_abort(r);
+}
+
+static void on_shut_down(int16_t error, const struct controller_partition *remaining, size_t n,
+                         void *userdata)
+{
+        struct api_request *r = userdata;
+        struct controlled_shutdown_response *res = api_response_new(r);
+        struct controlled_shutdown_response_remaining_partition *items;
+
+        items = arena_alloc(&r->arena, n + 1, sizeof(*items));
+        if (!res || !items) {
+                api_abort(r);
+                return;
+        }
+        for (size_t i = 0; i < n; i++) {
+                items[i].topic_name = wire_str(remaining[i].topic);
+                items[i].partition_index = remaining[i].partition;
+        }
+        res->error_code = error;
+        res->remaining_partitions.items = items;
+        res->remaining_partitions.n = (int32_t)n;
+        api_reply(r, res);
+}
+
+void api_handle_controlled_shutdown(struct api_request *r)
+{
+        const struct controlled_shutdown_request *req = r->body;
+
+        controller_controlled_shutdown(r->api->env.controller, req->broker_id, req->broker_epoch,
+                                       on_shut_down, r);
+}
+
+static void on_altered(const struct alter_partition_response *res, void *userdata)
+{
+        api_reply(userdata, res);
+}
+
+void api_handle_alter_partition(struct api_request *r)
+{
+        controller_alter_partition(r->api->env.controller, r->body, r->header.api_version, on_altered, r);
+}

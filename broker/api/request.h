@@ -1,0 +1,60 @@
+/* One request on its way through a handler. Internal to api/. */
+#pragma once
+
+#include <string.h>
+
+#include "api/api.h"
+#include "base/arena.h"
+#include "base/metrics.h"
+#include "wire/codec.h"
+#include "wire/error.h"
+
+struct api_request {
+        struct api *api;
+        struct net_request *net;
+        struct wire_request_header header;
+        const struct wire_api *desc;
+        const struct api_handler *handler;
+        struct arena arena;
+        void *body; /* the decoded request, in the arena */
+        struct loop_task task;
+};
+
+struct api_handler {
+        int16_t key;
+        bool on_control_loop;
+        void (*handle)(struct api_request *r);
+};
+
+struct api {
+        struct api_env env;
+        struct metric *latency; /* one a handler */
+        char (*labels)[48];
+};
+
+/* Exactly one of these ends a request. [any thread] */
+void api_reply(struct api_request *r, const void *response); /* encodes at the request's version */
+void api_reply_nothing(struct api_request *r);               /* acks=0 */
+void api_abort(struct api_request *r);                       /* close the connection */
+
+/* Room for a response in the request's arena, with the schema's defaults; NULL on out of memory. */
+void *api_response_new(struct api_request *r);
+
+void api_handle_api_versions(struct api_request *r);
+void api_handle_metadata(struct api_request *r);
+void api_handle_produce(struct api_request *r);
+void api_handle_fetch(struct api_request *r);
+void api_handle_list_offsets(struct api_request *r);
+void api_handle_offset_for_leader_epoch(struct api_request *r);
+void api_handle_create_topics(struct api_request *r);
+void api_handle_delete_topics(struct api_request *r);
+void api_handle_find_coordinator(struct api_request *r);
+void api_handle_init_producer_id(struct api_request *r);
+void api_handle_leader_and_isr(struct api_request *r);
+void api_handle_stop_replica(struct api_request *r);
+void api_handle_update_metadata(struct api_request *r);
+void api_handle_controlled_shutdown(struct api_request *r);
+void api_handle_alter_partition(struct api_request *r);
+
+/* Answer an ApiVersions request of a version we do not know (KIP-511): v0 body, error 35, the key's range. */
+void api_reply_unsupported_api_versions(struct net_request *net, int32_t correlation_id);
