@@ -30,10 +30,11 @@ struct config_row {
         const char *help;
 };
 
-/* Fill @target from defaults, @path (NULL: none), the environment and @overrides ("key=value", NULL-terminated
- * list or NULL). On failure returns -EINVAL or -errno of the file and *ret_error (if not NULL) gets an
- * allocated sentence naming the thing and the fix ("/etc/x.yaml:12: unknown key 'broker.idd'; did you mean
- * 'broker.id'?"); @target must be zeroed before and be given to config_done() afterwards either way. */
+/* Fill @target from defaults, @path (NULL: none), the environment and @overrides ("key=value",
+ * NULL-terminated list or NULL). On failure returns -EINVAL or -errno of the file and *ret_error (if not
+ * NULL) gets an allocated sentence naming the thing and the fix ("/etc/x.yaml:12: unknown key 'broker.idd';
+ * did you mean 'broker.id'?"); @target must be zeroed before and be given to config_done() afterwards either
+ * way. */
 int config_load(const struct config_row *rows, size_t n_rows, const char *path, const char *env_prefix,
                 const char *const *overrides, void *target, char **ret_error) must_check;
 void config_done(const struct config_row *rows, size_t n_rows, void *target);

@@ -68,7 +68,7 @@ static inline void list_splice_back(struct list *to, struct list *from)
         list_init(from);
 }
 
-#define list_entry(ptr, type, member)   container_of(ptr, type, member)
-#define list_for_each(it, l)            for (struct list *it = (l)->next; it != (l); it = it->next)
+#define list_entry(ptr, type, member) container_of(ptr, type, member)
+#define list_for_each(it, l)          for (struct list *it = (l)->next; it != (l); it = it->next)
 #define list_for_each_safe(it, tmp, l)                                                                       \
         for (struct list *it = (l)->next, *tmp = it->next; it != (l); it = tmp, tmp = it->next)

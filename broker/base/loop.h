@@ -27,12 +27,13 @@ int loop_run(struct loop *l);   /* until loop_stop(); 0 or -errno of epoll_wait 
 void loop_stop(struct loop *l); /* [any thread] idempotent */
 /* Run it in a thread of its own with all signals blocked; the thread bears the loop's name (15 bytes). */
 int loop_thread_start(struct loop *l) must_check;
-void loop_thread_join(struct loop *l); /* loop_stop() it first */
+void loop_thread_join(struct loop *l);      /* loop_stop() it first */
 bool loop_is_current(const struct loop *l); /* [any thread] am I the thread that runs it? */
 int64_t loop_now_ms(const struct loop *l);  /* CLOCK_MONOTONIC at the start of this iteration */
 
 /* The fd stays the caller's: removing the source does not close it. @events: EPOLLIN | EPOLLOUT … */
-int loop_add_fd(struct loop *l, int fd, uint32_t events, loop_fd_fn fn, void *userdata, struct loop_fd **ret) must_check;
+int loop_add_fd(struct loop *l, int fd, uint32_t events, loop_fd_fn fn, void *userdata, struct loop_fd **ret)
+        must_check;
 int loop_fd_set_events(struct loop_fd *s, uint32_t events) must_check;
 struct loop_fd *loop_fd_remove(struct loop_fd *s); /* accepts NULL, returns NULL */
 
@@ -43,7 +44,8 @@ void loop_timer_disarm(struct loop_timer *t);
 bool loop_timer_armed(const struct loop_timer *t);
 struct loop_timer *loop_timer_remove(struct loop_timer *t); /* accepts NULL, returns NULL */
 
-/* A task embedded in its owner's memory: posting it cannot fail. It must not be posted again before it ran. */
+/* A task embedded in its owner's memory: posting it cannot fail. It must not be posted again before it ran.
+ */
 struct loop_task {
         struct list node;
         loop_task_fn fn;
@@ -52,5 +54,6 @@ struct loop_task {
 void loop_post_task(struct loop *l, struct loop_task *t); /* [any thread] FIFO with loop_post() */
 /* [any thread] As above with memory of the loop's own. -ENOMEM. */
 int loop_post(struct loop *l, loop_task_fn fn, void *userdata) must_check;
-/* [any thread but the loop's own] Post and wait until it ran; runs inline when called on the loop's thread. */
+/* [any thread but the loop's own] Post and wait until it ran; runs inline when called on the loop's thread.
+ */
 int loop_call(struct loop *l, loop_task_fn fn, void *userdata) must_check;

@@ -11,8 +11,8 @@
 
 struct map;
 
-struct map *map_new(void);                 /* NULL on out of memory */
-struct map *map_free(struct map *m);       /* frees keys, not values; returns NULL; accepts NULL */
+struct map *map_new(void);           /* NULL on out of memory */
+struct map *map_free(struct map *m); /* frees keys, not values; returns NULL; accepts NULL */
 DEFINE_FREEP(struct map, map_free)
 
 void *map_get(const struct map *m, const void *key, size_t key_len);

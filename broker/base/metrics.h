@@ -25,7 +25,8 @@ struct metric {
         struct metric *next;
 };
 
-void metrics_register(struct metric *m); /* rows with the same name stand together; @m must outlive the process */
+void metrics_register(
+        struct metric *m); /* rows with the same name stand together; @m must outlive the process */
 void metrics_unregister(struct metric *m);
 static inline void metric_add(struct metric *m, int64_t n)
 {

@@ -53,10 +53,11 @@ struct slog_field {
         do {                                                                                                 \
                 if ((level) <= slog_level_now())                                                             \
                         slog_emit(level, event, msg,                                                         \
-                                  (const struct slog_field[]){ __VA_ARGS__ __VA_OPT__(, ){ .key = NULL } }); \
+                                  (const struct slog_field[]){__VA_ARGS__ __VA_OPT__(, ){.key = NULL}});     \
         } while (0)
 
-/* @ident: program name. Level from the environment variable STEPDOWN_LOG_LEVEL (error … debug), default info. */
+/* @ident: program name. Level from the environment variable STEPDOWN_LOG_LEVEL (error … debug), default info.
+ */
 void slog_init(const char *ident);
 void slog_set_level(enum slog_level level);
 enum slog_level slog_level_now(void);

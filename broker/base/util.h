@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define must_check       __attribute__((warn_unused_result))
+#define must_check        __attribute__((warn_unused_result))
 #define printf_like(a, b) __attribute__((format(printf, a, b)))
-#define cleanup_with(fn) __attribute__((cleanup(fn)))
+#define cleanup_with(fn)  __attribute__((cleanup(fn)))
 
 /* Hand an owned pointer (or fd) over: yields the value and leaves NULL (or -1) behind. */
 #define TAKE_PTR(p)                                                                                          \
@@ -26,17 +26,15 @@
         })
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-#define MIN(a, b)                                                                                            \
+/* Each use gets names of its own (__COUNTER__), so that nesting them shadows nothing. */
+#define MIN(a, b)          PICK_(a, b, <, __COUNTER__)
+#define MAX(a, b)          PICK_(a, b, >, __COUNTER__)
+#define PICK_(a, b, op, n) PICK__(a, b, op, n)
+#define PICK__(a, b, op, n)                                                                                  \
         ({                                                                                                   \
-                __auto_type _a = (a);                                                                        \
-                __auto_type _b = (b);                                                                        \
-                _a < _b ? _a : _b;                                                                           \
-        })
-#define MAX(a, b)                                                                                            \
-        ({                                                                                                   \
-                __auto_type _a = (a);                                                                        \
-                __auto_type _b = (b);                                                                        \
-                _a > _b ? _a : _b;                                                                           \
+                __auto_type _a##n = (a);                                                                     \
+                __auto_type _b##n = (b);                                                                     \
+                _a##n op _b##n ? _a##n : _b##n;                                                              \
         })
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
