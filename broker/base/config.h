@@ -24,7 +24,8 @@ struct config_row {
         enum config_type type;
         size_t offset;
         const char *default_text; /* NULL: required */
-        int64_t min, max;
+        int64_t min, max; /* both 0: all that the type holds (durations: from 0); a negative min admits -1 for
+                             "no limit" */
         const char *const *choices; /* NULL-terminated */
         bool reloadable;
         const char *help;

@@ -2,7 +2,9 @@
  *
  * One thread runs a loop; every function not marked [any thread] belongs to that thread (or is called
  * before it starts). Callbacks returning a negative errno end that one source and log it; the loop goes on.
- * A source may be removed from inside any callback, its own included. Time is read once an iteration. */
+ * A source may be removed from inside any callback, its own included; its memory goes at the end of the
+ * iteration. A source that its callback's error ended still belongs to its owner, who removes it. Time is
+ * read once an iteration. */
 #pragma once
 
 #include <stdint.h>
@@ -24,20 +26,25 @@ struct loop *loop_free(struct loop *l); /* runs tasks still posted, drops source
 DEFINE_FREEP(struct loop, loop_free)
 
 int loop_run(struct loop *l);   /* until loop_stop(); 0 or -errno of epoll_wait */
-void loop_stop(struct loop *l); /* [any thread] idempotent */
+void loop_stop(struct loop *l); /* [any thread] idempotent; before loop_run(): that run ends at once */
 /* Run it in a thread of its own with all signals blocked; the thread bears the loop's name (15 bytes). */
 int loop_thread_start(struct loop *l) must_check;
 void loop_thread_join(struct loop *l);      /* loop_stop() it first */
 bool loop_is_current(const struct loop *l); /* [any thread] am I the thread that runs it? */
 int64_t loop_now_ms(const struct loop *l);  /* CLOCK_MONOTONIC at the start of this iteration */
 
-/* The fd stays the caller's: removing the source does not close it. @events: EPOLLIN | EPOLLOUT … */
+/* The fd stays the caller's: removing the source does not close it. Remove the source before closing the fd,
+ * whose number may be another file's a moment later. @events: EPOLLIN | EPOLLOUT …; EPOLLERR and EPOLLHUP
+ * come always. -ENOMEM, -EEXIST (already watched), -EPERM (a regular file), -EBADF. */
 int loop_add_fd(struct loop *l, int fd, uint32_t events, loop_fd_fn fn, void *userdata, struct loop_fd **ret)
         must_check;
+/* -ESTALE: the source was ended by its callback's error. */
 int loop_fd_set_events(struct loop_fd *s, uint32_t events) must_check;
 struct loop_fd *loop_fd_remove(struct loop_fd *s); /* accepts NULL, returns NULL */
 
-/* A timer is born disarmed. @period_ms 0: once. */
+/* A timer is born disarmed. @period_ms 0: once. Arming again replaces what was armed and may be done inside
+ * the callback; a late loop skips the beats it missed. Timers due together fire in the order they were armed.
+ */
 int loop_add_timer(struct loop *l, loop_timer_fn fn, void *userdata, struct loop_timer **ret) must_check;
 void loop_timer_arm(struct loop_timer *t, int64_t delay_ms, int64_t period_ms);
 void loop_timer_disarm(struct loop_timer *t);

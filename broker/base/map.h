@@ -1,6 +1,7 @@
 /* Hash map from byte-string keys to pointers (open addressing, keys copied, values borrowed).
  * Not thread-safe. Iteration order is unspecified; do not change the map while iterating, except
- * for map_remove() of the entry the cursor just returned. */
+ * for map_remove() of the entry the cursor just returned. A key's memory stays where it is until its entry
+ * goes. */
 #pragma once
 
 #include <stdbool.h>

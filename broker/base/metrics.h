@@ -1,8 +1,9 @@
 /* Process-wide metrics, printed in Prometheus' text format. Registration happens at start-up on one thread;
  * updates come from any thread and are lock-free.
  *
- * A metric is a static variable: METRIC_COUNTER(name_c, "stepdown_x_total", "What it counts"); it registers
- * itself at first use of metrics_register(). Names follow Prometheus' rules; units are in names. */
+ * A metric is a static variable: METRIC_COUNTER(name_c, "stepdown_x_total", "What it counts"), made known by
+ * metrics_register(&name_c). Names follow Prometheus' rules; units are in names, and histograms print
+ * seconds. */
 #pragma once
 
 #include <stdatomic.h>
@@ -20,7 +21,7 @@ struct metric {
         const char *name, *help, *labels; /* labels: "api=\"Produce\"" or NULL */
         _Atomic int64_t value;            /* counter, gauge; histogram: sum */
         _Atomic int64_t bucket[METRIC_BUCKETS + 1];
-        int64_t (*read)(void *userdata); /* callback gauge: must be safe on any thread */
+        int64_t (*read)(void *userdata); /* callback gauge: safe on any thread; must not call into metrics */
         void *userdata;
         struct metric *next;
 };
