@@ -65,7 +65,8 @@ static inline bool record_batch_is_control(const struct record_batch *b)
 
 static inline int64_t record_batch_last_offset(const struct record_batch *b)
 {
-        return b->base_offset + b->last_offset_delta;
+        return (int64_t)((uint64_t)b->base_offset +
+                         (uint64_t)b->last_offset_delta); /* unchecked input may wrap */
 }
 
 /* --- changing a batch in place; @data: at least RECORD_BATCH_HEADER_BYTES --- */
