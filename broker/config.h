@@ -8,6 +8,7 @@ struct broker_config {
         char *listeners, *advertised_listeners;
         char *admin_listener, *admin_advertised, *admin_token_file;
         char *log_dirs;
+        char *state_change_log;
         char *zookeeper_connect;
         int64_t zookeeper_session_timeout_ms, zookeeper_connection_timeout_ms;
 

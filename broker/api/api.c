@@ -96,9 +96,7 @@ void *api_response_new(struct api_request *r)
 
 static void run_on_control_loop(void *userdata)
 {
-        struct api_request *r = userdata;
-
-        r->handler->handle(r);
+        api_control_enqueue(userdata);
 }
 
 static void refuse(struct net_request *net, const char *what, const struct wire_request_header *h)
@@ -184,6 +182,7 @@ int api_new(const struct api_env *env, struct api **ret)
         if (!a)
                 return -ENOMEM;
         a->env = *env;
+        list_init(&a->control_queue);
         a->latency = calloc(ARRAY_SIZE(handlers), sizeof(*a->latency));
         a->labels = calloc(ARRAY_SIZE(handlers), sizeof(*a->labels));
         if (!a->latency || !a->labels)

@@ -13,6 +13,11 @@ struct create_topics_request;
 struct metadata_cache;
 struct replica_manager;
 
+struct api_topic {
+        const char *name;
+        bool fresh; /* just created: what is remembered of an older topic of that name does not count */
+};
+
 /* What the handlers need from the rest of the broker; server.c fills it in. Everything outlives the api. */
 struct api_env {
         struct loop *control_loop;
@@ -24,6 +29,10 @@ struct api_env {
         /* Ask the active controller, wherever it is, to create these topics; nobody waits for the answer (the
          * client asks for the metadata again). @req is valid during the call. [any thread] */
         void (*auto_create)(const struct create_topics_request *req, void *userdata);
+        /* Have the configuration of these topics ready, then call @fn on the control loop, at once or later
+         * (KAFKA-9769). Called on the control loop. -ENOMEM: @fn is not called. */
+        int (*prepare_topics)(const struct api_topic *topics, size_t n, void (*fn)(void *fn_userdata),
+                              void *fn_userdata, void *userdata);
         /* A producer id nobody else has or will have. @fn: exactly once, any thread; r < 0: try later. */
         void (*new_producer_id)(void (*fn)(int r, int64_t id, void *fn_userdata), void *fn_userdata,
                                 void *userdata);

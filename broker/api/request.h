@@ -18,6 +18,7 @@ struct api_request {
         struct arena arena;
         void *body; /* the decoded request, in the arena */
         struct loop_task task;
+        struct list queue_node; /* on api.control_queue */
 };
 
 struct api_handler {
@@ -26,10 +27,15 @@ struct api_handler {
         void (*handle)(struct api_request *r);
 };
 
+/* A request for the control loop arrived there. */
+void api_control_enqueue(struct api_request *r);
+
 struct api {
         struct api_env env;
         struct metric *latency; /* one a handler */
         char (*labels)[48];
+        struct list control_queue; /* struct api_request; control loop only */
+        bool control_busy, control_running;
 };
 
 /* Exactly one of these ends a request. [any thread] */

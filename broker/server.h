@@ -1,0 +1,21 @@
+/* The broker as a whole: puts the modules together, starts them in order, and takes them down in order.
+ *
+ * Everything here runs on the control loop, which is the main thread's. */
+#pragma once
+
+#include "base/loop.h"
+#include "config.h"
+
+struct server;
+
+/* @c is borrowed. Opens and recovers the logs (this may take long after a crash), then connects to ZooKeeper
+ * and registers; the rest happens while the loop runs. *ret_error: a sentence for people. */
+int server_new(struct loop *control_loop, const struct broker_config *c, struct server **ret,
+               char **ret_error) must_check;
+/* Begin the stop (R31): hand over leadership, then end; the loop is stopped when all is done. A second call
+ * ends the hand-over at once. @why: for the log. */
+void server_stop(struct server *s, const char *why);
+/* 0: stopped as asked; else -errno of what ended it, already logged. */
+int server_result(const struct server *s);
+struct server *server_free(struct server *s);
+DEFINE_FREEP(struct server, server_free)
