@@ -1,12 +1,14 @@
 /* TCP listener and length-prefixed request connections on one loop. Knows bytes, not API keys.
  *
  * A connection lives on its server's loop. Each complete frame becomes a net_request, handed to on_request on
- * the loop's thread; it is answered exactly once, from any thread, and responses leave in request order however
- * they were completed. Limits: a frame longer than max_frame_bytes closes the connection before any byte of it is
- * allocated; a frame that does not complete within frame_timeout_ms (slow loris) closes it; reading stops while
- * more than max_inflight requests of the connection are unanswered or max_unsent_bytes wait to be sent
- * (back-pressure); idle connections are closed after idle_timeout_ms; buffers grow as bytes arrive, never by what
- * the prefix promises. */
+ * the loop's thread; it is answered exactly once, from any thread, and responses leave in request order
+ * however they were completed. Limits: a frame longer than max_frame_bytes closes the connection before any
+ * byte of it is allocated; a frame that does not complete within frame_timeout_ms (slow loris) closes it;
+ * reading stops while more than max_inflight requests of the connection are unanswered or max_unsent_bytes
+ * wait to be sent (back-pressure); idle connections are closed after idle_timeout_ms; buffers grow as bytes
+ * arrive, never by what the prefix promises. A connection that neither takes its responses nor sends for
+ * idle_timeout_ms is closed too; one whose requests the handler still holds is not idle. A peer that shuts
+ * down its sending half still gets the answers to what it sent. */
 #pragma once
 
 #include "base/buf.h"
@@ -23,10 +25,10 @@ struct net_request {
         const char *peer;      /* "127.0.0.1:40312", valid until answered */
         void *userdata;        /* the handler's own */
         /* private */
-        struct list node;
-        struct loop_task task;
+        struct list node, done_node;
         struct buf response;
-        int state;
+        int outcome;
+        bool collected;
 };
 
 struct net_limits {
@@ -41,6 +43,7 @@ struct net_ops {
         void *userdata;
 };
 
+/* 100 MiB frames, 16 MiB unsent, 64 in flight, 10000 connections, 30 s a frame, 10 min idle. */
 void net_limits_default(struct net_limits *ret);
 /* Bind and listen. @port 0: the kernel's choice, see net_server_port(). -errno of socket/bind/listen. */
 int net_server_new(struct loop *l, const char *host, uint16_t port, const struct net_limits *limits,
@@ -56,5 +59,6 @@ int net_server_connections(const struct net_server *s); /* [any thread] */
 void net_request_reply(struct net_request *r, struct buf *response);
 /* [any thread] Answer with nothing (acks=0). */
 void net_request_done(struct net_request *r);
-/* [any thread] Close the connection (malformed request, acks=0 failure); answers before this one still leave. */
+/* [any thread] Close the connection (malformed request, acks=0 failure); answers before this one still leave.
+ */
 void net_request_abort(struct net_request *r);
