@@ -26,8 +26,16 @@ struct metric {
         struct metric *next;
 };
 
-void metrics_register(
-        struct metric *m); /* rows with the same name stand together; @m must outlive the process */
+#define METRIC_COUNTER(var, metric_name, metric_help)                                                        \
+        static struct metric var = {.type = METRIC_T_COUNTER, .name = metric_name, .help = metric_help}
+#define METRIC_GAUGE(var, metric_name, metric_help)                                                          \
+        static struct metric var = {.type = METRIC_T_GAUGE, .name = metric_name, .help = metric_help}
+#define METRIC_HISTOGRAM(var, metric_name, metric_help)                                                      \
+        static struct metric var = {.type = METRIC_T_HISTOGRAM, .name = metric_name, .help = metric_help}
+
+/* Rows with the same name are printed together. @m must outlive its registration; registering twice is
+ * harmless. */
+void metrics_register(struct metric *m);
 void metrics_unregister(struct metric *m);
 static inline void metric_add(struct metric *m, int64_t n)
 {
