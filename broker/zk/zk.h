@@ -2,9 +2,9 @@
  *
  * Wraps libzookeeper_mt by the rules of its measured behaviour: async only, nothing done inside its callbacks
  * but posting, own deadline an operation, in-flight cap, own registry so that no completion is lost at close,
- * generation numbers so that callbacks of an old handle are dropped, own name resolution (IP literals are passed
- * on), a leader-confirmed heartbeat (sync) that is also the watchdog against ZOOKEEPER-4537.
- * The session, once expired, is gone: on_event(ZK_EXPIRED) is the last event; zk_reopen() starts a new one. */
+ * generation numbers so that callbacks of an old handle are dropped, own name resolution (IP literals are
+ * passed on), a leader-confirmed heartbeat (sync) that is also the watchdog against ZOOKEEPER-4537. The
+ * session, once expired, is gone: on_event(ZK_EXPIRED) is the last event; zk_reopen() starts a new one. */
 #pragma once
 
 #include "base/loop.h"
@@ -35,43 +35,60 @@ struct zk_stat {
  *   -EOWNERDEAD session expired: outcome unknown   -ECANCELED closed   -EIO anything else */
 struct zk_result {
         int r;
-        const char *data; /* get: NUL-terminated copy, may be NULL for an empty node; create: the path created */
+        const char
+                *data; /* get: NUL-terminated copy, may be NULL for an empty node; create: the path created */
         size_t data_len;
         struct zk_stat stat;         /* get, exists, set, multi with one set */
         const char *const *children; /* children */
         size_t n_children;
-        const int *op_results;       /* multi: 0 or an errno per operation, in order; -ECANCELED: not tried */
+        const int *op_results; /* multi: 0 or an errno per operation, in order; -ECANCELED: not tried */
         const struct zk_stat *op_stats; /* multi: stat of each set (else zeroed) */
         size_t n_ops;
 };
 /* Everything in @res dies when the callback returns. Exactly once an operation. Runs on @loop. */
 typedef void (*zk_fn)(const struct zk_result *res, void *userdata);
-/* One-shot: the node (or its children) changed, or the session went (then r of a re-read says so). */
+/* One-shot: the node (or its children) changed, or the session went (then r of a re-read says so). Armed only
+ * by an operation that succeeded (exists: also by -ENOENT); never fires otherwise, nor once zk_free() was
+ * called. Fires before the callback of any read that shows the change, when both run on the same loop. */
 typedef void (*zk_watch_fn)(const char *path, void *userdata);
 
 int zk_new(const struct zk_options *o, struct zk **ret) must_check; /* copies options; starts connecting */
-struct zk *zk_free(struct zk *z); /* closes the session (ephemerals vanish), completes all with -ECANCELED */
+/* Close the session (ephemerals vanish). Operations in flight get up to a second to end, the others complete
+ * with -ECANCELED; their callbacks may run after this returned. Blocks, at worst for some seconds when the
+ * servers do not answer. From any thread, a callback of @z included; nobody may use @z meanwhile. */
+struct zk *zk_free(struct zk *z);
 DEFINE_FREEP(struct zk, zk_free)
-int zk_reopen(struct zk *z) must_check; /* new session after EXPIRED or AUTH_FAILED; outstanding ops got -EOWNERDEAD */
+int zk_reopen(struct zk *z)
+        must_check; /* new session after EXPIRED or AUTH_FAILED; outstanding ops got -EOWNERDEAD */
 
-bool zk_is_connected(const struct zk *z);        /* [any thread] a hint, never a fence */
-int64_t zk_session_id(const struct zk *z);       /* 0 before the first connect */
+bool zk_is_connected(const struct zk *z);  /* [any thread] a hint, never a fence */
+int64_t zk_session_id(const struct zk *z); /* 0 before the first connect */
 int64_t zk_negotiated_timeout_ms(const struct zk *z);
 /* F2: CLOCK_BOOTTIME ms until which the session provably lives: send time of the last leader-confirmed
  * operation + 2/3 of the negotiated timeout; 0 when none. [any thread], lock-free. */
 int64_t zk_lease_deadline_ms(const struct zk *z);
 bool zk_lease_valid(const struct zk *z); /* clock_boot_ms() < deadline */
+/* [any thread] Was @session_id a session of this zk, the current one or one of the last 64 before it? Tells
+ * an ephemeral that outlived its session (KAFKA-7165, KAFKA-14845) from another process's. */
+bool zk_session_is_own(const struct zk *z, int64_t session_id);
+void zk_metrics_register(void); /* stepdown_zk_*; once, at start-up */
 
 /* Operations: [any thread]; @loop is where @fn runs. They fail at once with -errno (and no callback) only for
- * -ENOMEM and -EINVAL. Path and data are copied. version -1: any. watch NULL: none. */
-int zk_get(struct zk *z, struct loop *loop, const char *path, zk_watch_fn watch, zk_fn fn, void *userdata) must_check;
-int zk_exists(struct zk *z, struct loop *loop, const char *path, zk_watch_fn watch, zk_fn fn, void *userdata) must_check;
-int zk_children(struct zk *z, struct loop *loop, const char *path, zk_watch_fn watch, zk_fn fn, void *userdata) must_check;
-int zk_create(struct zk *z, struct loop *loop, const char *path, const char *data, bool ephemeral, bool sequential,
-              zk_fn fn, void *userdata) must_check;
+ * -ENOMEM and -EINVAL (a malformed path, data over 1,000,000 bytes). Path and data are copied. While
+ * disconnected they wait in FIFO order until the session is back, gone, or op_timeout_ms is over. version -1:
+ * any. watch NULL: none. */
+int zk_get(struct zk *z, struct loop *loop, const char *path, zk_watch_fn watch, zk_fn fn, void *userdata)
+        must_check;
+int zk_exists(struct zk *z, struct loop *loop, const char *path, zk_watch_fn watch, zk_fn fn, void *userdata)
+        must_check;
+int zk_children(struct zk *z, struct loop *loop, const char *path, zk_watch_fn watch, zk_fn fn,
+                void *userdata) must_check;
+int zk_create(struct zk *z, struct loop *loop, const char *path, const char *data, bool ephemeral,
+              bool sequential, zk_fn fn, void *userdata) must_check;
 int zk_set(struct zk *z, struct loop *loop, const char *path, const char *data, int32_t version, zk_fn fn,
            void *userdata) must_check;
-int zk_delete(struct zk *z, struct loop *loop, const char *path, int32_t version, zk_fn fn, void *userdata) must_check;
+int zk_delete(struct zk *z, struct loop *loop, const char *path, int32_t version, zk_fn fn, void *userdata)
+        must_check;
 int zk_sync(struct zk *z, struct loop *loop, zk_fn fn, void *userdata) must_check;
 
 enum zk_op_type { ZK_OP_CREATE, ZK_OP_CREATE_EPHEMERAL, ZK_OP_SET, ZK_OP_DELETE, ZK_OP_CHECK };
@@ -81,4 +98,5 @@ struct zk_op {
         int32_t version;
 };
 /* All or nothing. res->r is the first real error. At most 1000 operations and 512 KiB. */
-int zk_multi(struct zk *z, struct loop *loop, const struct zk_op *ops, size_t n, zk_fn fn, void *userdata) must_check;
+int zk_multi(struct zk *z, struct loop *loop, const struct zk_op *ops, size_t n, zk_fn fn, void *userdata)
+        must_check;

@@ -1,0 +1,488 @@
+#include "zk_fixture.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+static void two_thousand_pipelined_sets_complete_in_order_and_quickly(void **state)
+{
+        struct client *c = client_new(6000, 0);
+        struct seen *s = seen_new(), got;
+        int64_t start_ms;
+        char text[32];
+
+        (void)state;
+        client_connected(c);
+        assert_int_equal(do_create(c, "/n", "", false), 0);
+
+        /* Each carries the version its predecessor makes: any reordering is a conflict. */
+        start_ms = clock_mono_ms();
+        for (int i = 0; i < 2000; i++) {
+                (void)snprintf(text, sizeof(text), "%d", i);
+                assert_int_equal(zk_set(c->z, c->loop, "/n", text, i, on_seen, s), 0);
+        }
+        seen_wait_calls(s, 2000);
+
+        assert_int_equal(s->r, 0);
+        assert_int_equal(s->stat.version, 2000);
+        assert_int_equal(do_get(c, "/n", &got), 0);
+        assert_string_equal(got.data, "1999");
+        print_message("2000 sets in %lld ms\n", (long long)(clock_mono_ms() - start_ms));
+        seen_free(s);
+        client_free(c);
+}
+
+static void operations_of_every_kind_return_what_the_server_has(void **state)
+{
+        struct client *c = client_new(6000, 0);
+        struct seen *s = seen_new(), got;
+
+        (void)state;
+        /* Not connected yet: they wait for the session. */
+        assert_int_equal(do_create(c, "/a", "hello", false), 0);
+        assert_int_equal(do_create(c, "/a", "again", false), -EEXIST);
+        assert_int_equal(do_create(c, "/x/y", "", false), -ENOENT);
+        assert_int_equal(do_create(c, "/a/b", NULL, false), 0);
+        assert_int_equal(do_get(c, "/a", &got), 0);
+        assert_string_equal(got.data, "hello");
+        assert_int_equal(got.stat.num_children, 1);
+        assert_int_equal(do_get(c, "/a/b", &got), 0);
+        assert_false(got.has_data);
+        assert_int_equal(do_exists(c, "/none", &got), -ENOENT);
+        assert_int_equal(do_set(c, "/a", "new", 7), -ESTALE);
+        assert_int_equal(do_delete(c, "/a", -1), -ENOTEMPTY);
+        assert_int_equal(zk_children(c->z, c->loop, "/a", NULL, on_seen, s), 0);
+        assert_int_equal(seen_wait(s), 0);
+        assert_int_equal(s->n_children, 1);
+        assert_int_equal(zk_sync(c->z, c->loop, on_seen, s), 0);
+        seen_wait_calls(s, 2);
+        assert_int_equal(s->r, 0);
+        assert_int_equal(zk_children(c->z, c->loop, "/", NULL, on_seen, s), 0);
+        seen_wait_calls(s, 3);
+        assert_int_equal(s->n_children, 1);
+        assert_int_equal(do_delete(c, "/a/b", 0), 0);
+        assert_int_equal(do_delete(c, "/a", -1), 0);
+        seen_free(s);
+        client_free(c);
+}
+
+static void a_created_path_is_returned_without_the_chroot(void **state)
+{
+        struct client *c = client_new(6000, 0);
+        struct seen *s = seen_new();
+
+        (void)state;
+        assert_int_equal(zk_create(c->z, c->loop, "/seq_", "x", false, true, on_seen, s), 0);
+        assert_int_equal(seen_wait(s), 0);
+        assert_string_equal(s->data, "/seq_0000000000");
+        seen_free(s);
+        client_free(c);
+}
+
+static void malformed_arguments_are_refused_at_once(void **state)
+{
+        struct client *c = client_new(6000, 0);
+        char *big = calloc(1, 1000002);
+        struct zk_op op = {ZK_OP_SET, "/a", big, -1};
+        struct zk *none = NULL;
+        struct zk_options o = {.connect = "127.0.0.1:x", .session_timeout_ms = 1, .event_loop = c->loop};
+
+        (void)state;
+        assert_int_equal(zk_get(c->z, c->loop, "a", NULL, on_seen, NULL), -EINVAL);
+        assert_int_equal(zk_get(c->z, c->loop, "/a/", NULL, on_seen, NULL), -EINVAL);
+        assert_int_equal(zk_get(c->z, c->loop, "/a//b", NULL, on_seen, NULL), -EINVAL);
+        assert_int_equal(zk_get(c->z, c->loop, "", NULL, on_seen, NULL), -EINVAL);
+        memset(big, 'x', 1000001);
+        assert_int_equal(zk_set(c->z, c->loop, "/a", big, -1, on_seen, NULL), -EINVAL);
+        assert_int_equal(zk_multi(c->z, c->loop, &op, 1, on_seen, NULL), -EINVAL);
+        assert_int_equal(zk_multi(c->z, c->loop, &op, 0, on_seen, NULL), -EINVAL);
+        assert_int_equal(zk_new(&o, &none), -EINVAL);
+        o.connect = "";
+        assert_int_equal(zk_new(&o, &none), -EINVAL);
+        o.connect = "a:1,,b:2";
+        assert_int_equal(zk_new(&o, &none), -EINVAL);
+        free(big);
+        client_free(c);
+}
+
+static void a_multi_applies_all_and_returns_the_stat_of_its_set(void **state)
+{
+        struct client *c = client_new(6000, 0);
+        struct seen *s = seen_new(), got;
+        const struct zk_op ops[] = {
+                {ZK_OP_CREATE_EPHEMERAL, "/e", NULL, 0},
+                {ZK_OP_SET, "/e", "data", 0},
+                {ZK_OP_CHECK, "/e", NULL, 1},
+        };
+
+        (void)state;
+        assert_int_equal(zk_multi(c->z, c->loop, ops, ARRAY_SIZE(ops), on_seen, s), 0);
+        assert_int_equal(seen_wait(s), 0);
+        assert_int_equal(s->n_ops, 3);
+        for (int i = 0; i < 3; i++)
+                assert_int_equal(s->op_results[i], 0);
+        /* The czxid of the create comes back in the stat of the set: the broker epoch (KIP-380). */
+        assert_int_equal(s->stat.version, 1);
+        assert_int_equal(s->stat.ephemeral_owner, zk_session_id(c->z));
+        assert_int_equal(do_get(c, "/e", &got), 0);
+        assert_int_equal(got.stat.czxid, s->stat.czxid);
+        assert_string_equal(got.data, "data");
+        seen_free(s);
+        client_free(c);
+}
+
+static void a_failing_multi_names_the_operation_and_changes_nothing(void **state)
+{
+        struct client *c = client_new(6000, 0);
+        struct seen *s = seen_new(), got;
+        const struct zk_op ops[] = {
+                {ZK_OP_SET, "/n", "new", -1},
+                {ZK_OP_CHECK, "/n", NULL, 99},
+                {ZK_OP_DELETE, "/n", NULL, -1},
+        };
+
+        (void)state;
+        assert_int_equal(do_create(c, "/n", "old", false), 0);
+        assert_int_equal(zk_multi(c->z, c->loop, ops, ARRAY_SIZE(ops), on_seen, s), 0);
+        assert_int_equal(seen_wait(s), -ESTALE);
+        assert_int_equal(s->op_results[0], 0);
+        assert_int_equal(s->op_results[1], -ESTALE);
+        assert_int_equal(s->op_results[2], -ECANCELED);
+        assert_int_equal(do_get(c, "/n", &got), 0);
+        assert_string_equal(got.data, "old");
+        seen_free(s);
+        client_free(c);
+}
+
+static void a_watch_fires_once_with_the_path_of_the_caller(void **state)
+{
+        struct client *c = client_new(6000, 0);
+        struct seen *s = seen_new();
+
+        (void)state;
+        assert_int_equal(do_create(c, "/n", "0", false), 0);
+        assert_int_equal(zk_get(c->z, c->loop, "/n", on_seen_watch, on_seen, s), 0);
+        assert_int_equal(seen_wait(s), 0);
+
+        assert_int_equal(do_set(c, "/n", "1", -1), 0);
+        seen_wait_watch(s, 1);
+        assert_string_equal(s->watch_path, "/n");
+        assert_int_equal(do_set(c, "/n", "2", -1), 0);
+        assert_int_equal(do_set(c, "/n", "3", -1), 0);
+        assert_int_equal(s->watch_calls, 1);
+
+        client_free(c);
+        assert_int_equal(s->watch_calls, 1);
+        seen_free(s);
+}
+
+static void an_exists_watch_waits_for_the_creation_and_a_failed_get_arms_none(void **state)
+{
+        struct client *c = client_new(6000, 0);
+        struct seen *exists = seen_new(), *get = seen_new(), *children = seen_new();
+
+        (void)state;
+        assert_int_equal(do_create(c, "/dir", NULL, false), 0);
+        assert_int_equal(zk_exists(c->z, c->loop, "/dir/n", on_seen_watch, on_seen, exists), 0);
+        assert_int_equal(zk_get(c->z, c->loop, "/dir/n", on_seen_watch, on_seen, get), 0);
+        assert_int_equal(zk_children(c->z, c->loop, "/dir", on_seen_watch, on_seen, children), 0);
+        assert_int_equal(seen_wait(exists), -ENOENT);
+        assert_int_equal(seen_wait(get), -ENOENT);
+        assert_int_equal(seen_wait(children), 0);
+
+        assert_int_equal(do_create(c, "/dir/n", NULL, false), 0);
+        seen_wait_watch(exists, 1);
+        seen_wait_watch(children, 1);
+        client_free(c);
+        assert_int_equal(get->watch_calls, 0);
+        seen_free(exists);
+        seen_free(get);
+        seen_free(children);
+}
+
+static void an_ephemeral_vanishes_when_its_session_is_closed(void **state)
+{
+        char connect[256];
+        struct client *c, *other;
+        struct seen got;
+
+        (void)state;
+        (void)snprintf(connect, sizeof(connect), "%s/eph/deep/er", fixture_address());
+        c = client_new_at(connect, 6000, 0);
+        other = client_new_at(connect, 6000, 0);
+        assert_int_equal(do_create(c, "/e", "x", true), 0);
+        assert_int_equal(do_exists(other, "/e", &got), 0);
+
+        client_free(c);
+
+        assert_int_equal(do_exists(other, "/e", &got), -ENOENT);
+        client_free(other);
+}
+
+static void closing_completes_every_operation_exactly_once(void **state)
+{
+        struct client *c = client_new(6000, 0);
+        struct seen *s = seen_new();
+
+        (void)state;
+        client_connected(c);
+        assert_int_equal(do_create(c, "/n", "", false), 0);
+        fixture_server_signal(SIGSTOP); /* nothing is answered any more */
+        for (int i = 0; i < 3000; i++)
+                assert_int_equal(zk_set(c->z, c->loop, "/n", "x", -1, on_seen, s), 0);
+
+        client_free(c);
+
+        fixture_server_signal(SIGCONT);
+        assert_int_equal(s->calls, 3000);
+        assert_int_equal(s->r, -ECANCELED);
+        seen_free(s);
+}
+
+static void closing_waits_for_what_was_sent(void **state)
+{
+        struct client *c = client_new(6000, 0);
+        struct seen *s = seen_new();
+
+        (void)state;
+        client_connected(c);
+        assert_int_equal(do_create(c, "/n", "", false), 0);
+        for (int i = 0; i < 500; i++)
+                assert_int_equal(zk_set(c->z, c->loop, "/n", "x", i, on_seen, s), 0);
+        client_free(c);
+        assert_int_equal(s->calls, 500);
+        assert_int_equal(s->r, 0);
+        seen_free(s);
+}
+
+static void an_operation_times_out_at_its_deadline_although_the_library_still_waits(void **state)
+{
+        struct client *c = client_new(20000, 300);
+        struct seen *s = seen_new(), *watch = seen_new();
+        int64_t start_ms;
+
+        (void)state;
+        client_connected(c);
+        assert_int_equal(do_create(c, "/n", "", false), 0);
+        fixture_server_signal(SIGSTOP);
+        start_ms = clock_mono_ms();
+        for (int i = 0; i < 1500; i++) /* more than may be in flight: some never leave */
+                assert_int_equal(zk_set(c->z, c->loop, "/n", "late", -1, on_seen, s), 0);
+        assert_int_equal(zk_get(c->z, c->loop, "/n", on_seen_watch, on_seen, watch), 0);
+        seen_wait_calls(s, 1500);
+        assert_int_equal(s->r, -ETIMEDOUT);
+        assert_int_equal(seen_wait(watch), -ETIMEDOUT);
+        assert_in_range(clock_mono_ms() - start_ms, 290, 5000);
+
+        /* Outcome unknown: the server executes what was sent, and the late replies reach nobody. */
+        fixture_server_signal(SIGCONT);
+        assert_int_equal(do_set(c, "/n", "after", -1), 0);
+        client_free(c);
+        assert_int_equal(s->calls, 1500);
+        assert_int_equal(watch->calls, 1);
+        assert_int_equal(watch->watch_calls, 0);
+        seen_free(s);
+        seen_free(watch);
+}
+
+/* A session that somebody closed at the server: (b) of the ways to lose one. */
+static void expiry_ends_every_operation_and_watch_once_and_reopen_starts_anew(void **state)
+{
+        struct client *c = client_new(4000, 0);
+        struct seen *watch = seen_new(), *late = seen_new(), got;
+        int64_t first;
+
+        (void)state;
+        client_connected(c);
+        first = zk_session_id(c->z);
+        assert_int_equal(do_create(c, "/n", "", false), 0);
+        assert_int_equal(do_create(c, "/e", "", true), 0);
+        assert_int_equal(zk_get(c->z, c->loop, "/n", on_seen_watch, on_seen, watch), 0);
+        assert_int_equal(seen_wait(watch), 0);
+
+        zk_test_kill_session(fixture_address(), first);
+        client_wait_event(c, ZK_EXPIRED, 1);
+
+        assert_false(zk_lease_valid(c->z));
+        assert_false(zk_is_connected(c->z));
+        seen_wait_watch(watch, 1);
+        for (int i = 0; i < 10; i++)
+                assert_int_equal(zk_set(c->z, c->loop, "/n", "x", -1, on_seen, late), 0);
+        seen_wait_calls(late, 10);
+        assert_int_equal(late->r, -EOWNERDEAD);
+
+        assert_int_equal(zk_reopen(c->z), 0);
+        assert_int_equal(zk_reopen(c->z), -EBUSY);
+        client_wait_event(c, ZK_CONNECTED, 2);
+        assert_int_not_equal(zk_session_id(c->z), first);
+        assert_true(zk_session_is_own(c->z, first));
+        assert_true(zk_session_is_own(c->z, zk_session_id(c->z)));
+        assert_false(zk_session_is_own(c->z, first + 12345));
+        assert_int_equal(do_exists(c, "/e", &got), -ENOENT);
+        assert_int_equal(do_set(c, "/n", "new", -1), 0);
+        client_free(c);
+        assert_int_equal(watch->watch_calls, 1);
+        assert_int_equal(late->calls, 10);
+        seen_free(watch);
+        seen_free(late);
+}
+
+static bool lease_invalid(void *userdata)
+{
+        return !zk_lease_valid(userdata);
+}
+
+static bool lease_valid(void *userdata)
+{
+        return zk_lease_valid(userdata);
+}
+
+/* F2: the server is stopped, so nothing is confirmed and no session can expire before it goes on. */
+static void the_lease_ends_before_the_session_can_have_and_queued_operations_hear_of_the_expiry(void **state)
+{
+        struct client *c = client_new(2000, 60000);
+        struct seen *sent = seen_new(), *queued = seen_new();
+        int64_t stop_ms, deadline_ms, timeout_ms;
+
+        (void)state;
+        client_connected(c);
+        wait_until(lease_valid, c->z);
+        timeout_ms = zk_negotiated_timeout_ms(c->z);
+        assert_int_equal(timeout_ms, 2000);
+        assert_int_equal(do_create(c, "/n", "", false), 0);
+
+        stop_ms = clock_boot_ms();
+        fixture_server_signal(SIGSTOP);
+        for (int i = 0; i < 100; i++)
+                assert_int_equal(zk_set(c->z, c->loop, "/n", "x", -1, on_seen, sent), 0);
+        wait_until(lease_invalid, c->z);
+        deadline_ms = zk_lease_deadline_ms(c->z);
+
+        /* Nothing sent after the stop counted; the lease was fresh when it came. */
+        assert_true(deadline_ms <= stop_ms + timeout_ms * 2 / 3 + 50);
+        assert_true(deadline_ms >= stop_ms + timeout_ms * 2 / 3 - timeout_ms / 12 - 400);
+        assert_true(clock_boot_ms() < stop_ms + timeout_ms);
+
+        client_wait_event(c, ZK_DISCONNECTED, 1);
+        seen_wait_calls(sent, 100);
+        assert_int_equal(sent->r, -ECONNRESET);
+        for (int i = 0; i < 100; i++) /* these wait for the session to come back */
+                assert_int_equal(zk_set(c->z, c->loop, "/n", "y", -1, on_seen, queued), 0);
+
+        /* Let the session's time pass at the server while it sleeps: waking up, it expires it. */
+        while (clock_boot_ms() < stop_ms + 3 * timeout_ms)
+                wait_until(lease_invalid, c->z);
+        fixture_server_signal(SIGCONT);
+        client_wait_event(c, ZK_EXPIRED, 1);
+        seen_wait_calls(queued, 100);
+        assert_int_equal(queued->r, -EOWNERDEAD);
+        assert_int_equal(zk_lease_deadline_ms(c->z), 0);
+        client_free(c);
+        assert_int_equal(sent->calls, 100);
+        assert_int_equal(queued->calls, 100);
+        seen_free(sent);
+        seen_free(queued);
+}
+
+static void the_lease_advances_by_heartbeats_alone(void **state)
+{
+        struct client *c = client_new(2000, 0);
+        int64_t first_ms, until_ms = clock_boot_ms() + 3000;
+
+        (void)state;
+        client_connected(c);
+        wait_until(lease_valid, c->z);
+        first_ms = zk_lease_deadline_ms(c->z);
+        while (clock_boot_ms() < until_ms) { /* longer than the session lives unattended */
+                assert_true(zk_lease_valid(c->z));
+                wait_until(lease_valid, c->z);
+        }
+        assert_true(zk_lease_deadline_ms(c->z) > first_ms + 1000);
+        assert_int_equal(c->events[ZK_DISCONNECTED], 0);
+        client_free(c);
+}
+
+static void a_host_name_is_resolved_and_an_unreachable_server_does_not_block(void **state)
+{
+        char connect[256];
+        struct client *c, *dead;
+        struct seen *s = seen_new();
+        int64_t start_ms = clock_mono_ms();
+
+        (void)state;
+        (void)snprintf(connect, sizeof(connect), "localhost%s, no.such.host.invalid:1/names",
+                       strchr(fixture_address(), ':'));
+        c = client_new_at(connect, 6000, 0);
+        assert_int_equal(do_create(c, "/n", "", false), 0);
+        client_free(c);
+
+        dead = client_new_at("127.0.0.1:1", 6000, 200);
+        assert_int_equal(zk_get(dead->z, dead->loop, "/n", NULL, on_seen, s), 0);
+        assert_int_equal(seen_wait(s), -ETIMEDOUT);
+        client_free(dead);
+        assert_true(clock_mono_ms() - start_ms < 10000);
+        seen_free(s);
+}
+
+struct self_free {
+        struct client *c;
+        struct seen *s;
+};
+
+static void free_from_callback(const struct zk_result *res, void *userdata)
+{
+        struct self_free *f = userdata;
+
+        f->c->z = zk_free(f->c->z);
+        on_seen(res, f->s);
+}
+
+static void it_may_be_freed_from_a_callback_of_its_own(void **state)
+{
+        struct client *c = client_new(6000, 0);
+        struct self_free f = {c, seen_new()};
+        struct seen *other = seen_new();
+
+        (void)state;
+        client_connected(c);
+        assert_int_equal(zk_exists(c->z, c->loop, "/n", on_seen_watch, free_from_callback, &f), 0);
+        for (int i = 0; i < 10; i++)
+                assert_int_equal(zk_sync(c->z, c->loop, on_seen, other), 0);
+        assert_int_equal(seen_wait(f.s), -ENOENT);
+        seen_wait_calls(other, 10);
+        client_free(c);
+        seen_free(f.s);
+        seen_free(other);
+}
+
+int main(int argc, char **argv)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(two_thousand_pipelined_sets_complete_in_order_and_quickly),
+                cmocka_unit_test(operations_of_every_kind_return_what_the_server_has),
+                cmocka_unit_test(a_created_path_is_returned_without_the_chroot),
+                cmocka_unit_test(malformed_arguments_are_refused_at_once),
+                cmocka_unit_test(a_multi_applies_all_and_returns_the_stat_of_its_set),
+                cmocka_unit_test(a_failing_multi_names_the_operation_and_changes_nothing),
+                cmocka_unit_test(a_watch_fires_once_with_the_path_of_the_caller),
+                cmocka_unit_test(an_exists_watch_waits_for_the_creation_and_a_failed_get_arms_none),
+                cmocka_unit_test(an_ephemeral_vanishes_when_its_session_is_closed),
+                cmocka_unit_test(closing_completes_every_operation_exactly_once),
+                cmocka_unit_test(closing_waits_for_what_was_sent),
+                cmocka_unit_test(an_operation_times_out_at_its_deadline_although_the_library_still_waits),
+                cmocka_unit_test(expiry_ends_every_operation_and_watch_once_and_reopen_starts_anew),
+                cmocka_unit_test(
+                        the_lease_ends_before_the_session_can_have_and_queued_operations_hear_of_the_expiry),
+                cmocka_unit_test(the_lease_advances_by_heartbeats_alone),
+                cmocka_unit_test(a_host_name_is_resolved_and_an_unreachable_server_does_not_block),
+                cmocka_unit_test(it_may_be_freed_from_a_callback_of_its_own),
+        };
+
+        if (argc < 2)
+                return 77;
+        fixture_use_helper(argv[1]);
+        return cmocka_run_group_tests(tests, fixture_server_start, fixture_server_stop);
+}
