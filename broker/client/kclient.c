@@ -218,18 +218,24 @@ int kclient_new(struct loop *l, const char *host, uint16_t port, const struct kc
         return 0;
 }
 
+static void kclient_cancel(struct list *queue, struct list *finished)
+{
+        list_for_each_safe (it, tmp, queue)
+                kreq_finish(list_entry(it, struct kreq, node), -ECANCELED, finished);
+}
+
 struct kclient *kclient_free(struct kclient *c)
 {
-        struct list finished = LIST_INIT(finished), *const queues[] = {&c->sent, &c->sending, &c->waiting};
+        struct list finished = LIST_INIT(finished);
 
         if (!c)
                 return NULL;
         assert(!c->free_posted); /* kclient_free_later() has it already */
         kclient_attempt_cancel(c);
         kclient_set_state(c, KC_CLOSED);
-        for (size_t i = 0; i < ARRAY_SIZE(queues); i++)
-                list_for_each_safe (it, tmp, queues[i])
-                        kreq_finish(list_entry(it, struct kreq, node), -ECANCELED, &finished);
+        kclient_cancel(&c->sent, &finished);
+        kclient_cancel(&c->sending, &finished);
+        kclient_cancel(&c->waiting, &finished);
         kreq_answer_all(&finished);
         return kclient_release(c);
 }
