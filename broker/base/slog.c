@@ -39,7 +39,7 @@ static bool stderr_is_journal(const struct stat *st)
         const char *stream = getenv("JOURNAL_STREAM");
         char own[64];
 
-        if (!stream)
+        if (!stream || access("/run/systemd/journal/socket", F_OK) < 0)
                 return false;
         (void)snprintf(own, sizeof(own), "%ju:%ju", (uintmax_t)st->st_dev, (uintmax_t)st->st_ino);
         return strcmp(own, stream) == 0;
