@@ -172,7 +172,7 @@ int zk_hosts_resolve(const struct zk_hosts *h, char **ret)
 /* Shared by the resolving thread and its owner; whoever comes last frees it. */
 struct zk_resolution {
         pthread_mutex_t lock;
-        bool abandoned, posted;
+        bool abandoned;
         struct zk_hosts *hosts;
         struct loop *loop;
         struct loop_task task;
@@ -208,8 +208,12 @@ static struct zk_hosts *hosts_copy(const struct zk_hosts *h)
 static void on_resolved(void *userdata)
 {
         struct zk_resolution *r = userdata;
+        bool abandoned;
 
-        if (!r->abandoned) /* same thread as zk_resolution_abandon() */
+        (void)pthread_mutex_lock(&r->lock); /* also: the thread has let go of it */
+        abandoned = r->abandoned;
+        (void)pthread_mutex_unlock(&r->lock);
+        if (!abandoned)
                 r->fn(r->r, TAKE_PTR(r->addresses), r->userdata);
         resolution_destroy(r);
 }
@@ -222,10 +226,8 @@ static void *resolve_thread(void *arg)
         r->r = zk_hosts_resolve(r->hosts, &r->addresses);
         (void)pthread_mutex_lock(&r->lock);
         abandoned = r->abandoned;
-        if (!abandoned) {
-                r->posted = true;
+        if (!abandoned)
                 loop_post_task(r->loop, &r->task); /* the loop lives: its owner abandons before freeing it */
-        }
         (void)pthread_mutex_unlock(&r->lock);
         if (abandoned)
                 resolution_destroy(r);

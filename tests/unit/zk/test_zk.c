@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/slog.h"
 
 static void two_thousand_pipelined_sets_complete_in_order_and_quickly(void **state)
 {
@@ -335,6 +336,11 @@ static bool lease_invalid(void *userdata)
         return !zk_lease_valid(userdata);
 }
 
+static bool boot_time_reached(void *userdata)
+{
+        return clock_boot_ms() >= *(int64_t *)userdata;
+}
+
 static bool lease_valid(void *userdata)
 {
         return zk_lease_valid(userdata);
@@ -368,13 +374,13 @@ static void the_lease_ends_before_the_session_can_have_and_queued_operations_hea
 
         client_wait_event(c, ZK_DISCONNECTED, 1);
         seen_wait_calls(sent, 100);
-        assert_int_equal(sent->r, -ECONNRESET);
+        assert_true(sent->r == -ETIMEDOUT || sent->r == -ECONNRESET); /* either way: outcome unknown */
         for (int i = 0; i < 100; i++) /* these wait for the session to come back */
                 assert_int_equal(zk_set(c->z, c->loop, "/n", "y", -1, on_seen, queued), 0);
 
         /* Let the session's time pass at the server while it sleeps: waking up, it expires it. */
-        while (clock_boot_ms() < stop_ms + 3 * timeout_ms)
-                wait_until(lease_invalid, c->z);
+        deadline_ms = stop_ms + 3 * timeout_ms;
+        wait_until(boot_time_reached, &deadline_ms);
         fixture_server_signal(SIGCONT);
         client_wait_event(c, ZK_EXPIRED, 1);
         seen_wait_calls(queued, 100);
@@ -387,19 +393,30 @@ static void the_lease_ends_before_the_session_can_have_and_queued_operations_hea
         seen_free(queued);
 }
 
+struct watched_lease {
+        struct zk *z;
+        int64_t until_ms;
+};
+
+static bool lease_held_until(void *userdata)
+{
+        struct watched_lease *w = userdata;
+
+        assert_true(zk_lease_valid(w->z));
+        return clock_boot_ms() >= w->until_ms;
+}
+
 static void the_lease_advances_by_heartbeats_alone(void **state)
 {
         struct client *c = client_new(2000, 0);
-        int64_t first_ms, until_ms = clock_boot_ms() + 3000;
+        struct watched_lease w = {c->z, clock_boot_ms() + 3000}; /* longer than a session unattended */
+        int64_t first_ms;
 
         (void)state;
         client_connected(c);
         wait_until(lease_valid, c->z);
         first_ms = zk_lease_deadline_ms(c->z);
-        while (clock_boot_ms() < until_ms) { /* longer than the session lives unattended */
-                assert_true(zk_lease_valid(c->z));
-                wait_until(lease_valid, c->z);
-        }
+        wait_until(lease_held_until, &w);
         assert_true(zk_lease_deadline_ms(c->z) > first_ms + 1000);
         assert_int_equal(c->events[ZK_DISCONNECTED], 0);
         client_free(c);
@@ -458,31 +475,33 @@ static void it_may_be_freed_from_a_callback_of_its_own(void **state)
         seen_free(other);
 }
 
+#define TEST(f) cmocka_unit_test_teardown(f, fixture_server_go_on)
+
 int main(int argc, char **argv)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(two_thousand_pipelined_sets_complete_in_order_and_quickly),
-                cmocka_unit_test(operations_of_every_kind_return_what_the_server_has),
-                cmocka_unit_test(a_created_path_is_returned_without_the_chroot),
-                cmocka_unit_test(malformed_arguments_are_refused_at_once),
-                cmocka_unit_test(a_multi_applies_all_and_returns_the_stat_of_its_set),
-                cmocka_unit_test(a_failing_multi_names_the_operation_and_changes_nothing),
-                cmocka_unit_test(a_watch_fires_once_with_the_path_of_the_caller),
-                cmocka_unit_test(an_exists_watch_waits_for_the_creation_and_a_failed_get_arms_none),
-                cmocka_unit_test(an_ephemeral_vanishes_when_its_session_is_closed),
-                cmocka_unit_test(closing_completes_every_operation_exactly_once),
-                cmocka_unit_test(closing_waits_for_what_was_sent),
-                cmocka_unit_test(an_operation_times_out_at_its_deadline_although_the_library_still_waits),
-                cmocka_unit_test(expiry_ends_every_operation_and_watch_once_and_reopen_starts_anew),
-                cmocka_unit_test(
-                        the_lease_ends_before_the_session_can_have_and_queued_operations_hear_of_the_expiry),
-                cmocka_unit_test(the_lease_advances_by_heartbeats_alone),
-                cmocka_unit_test(a_host_name_is_resolved_and_an_unreachable_server_does_not_block),
-                cmocka_unit_test(it_may_be_freed_from_a_callback_of_its_own),
+                TEST(two_thousand_pipelined_sets_complete_in_order_and_quickly),
+                TEST(operations_of_every_kind_return_what_the_server_has),
+                TEST(a_created_path_is_returned_without_the_chroot),
+                TEST(malformed_arguments_are_refused_at_once),
+                TEST(a_multi_applies_all_and_returns_the_stat_of_its_set),
+                TEST(a_failing_multi_names_the_operation_and_changes_nothing),
+                TEST(a_watch_fires_once_with_the_path_of_the_caller),
+                TEST(an_exists_watch_waits_for_the_creation_and_a_failed_get_arms_none),
+                TEST(an_ephemeral_vanishes_when_its_session_is_closed),
+                TEST(closing_completes_every_operation_exactly_once),
+                TEST(closing_waits_for_what_was_sent),
+                TEST(an_operation_times_out_at_its_deadline_although_the_library_still_waits),
+                TEST(expiry_ends_every_operation_and_watch_once_and_reopen_starts_anew),
+                TEST(the_lease_ends_before_the_session_can_have_and_queued_operations_hear_of_the_expiry),
+                TEST(the_lease_advances_by_heartbeats_alone),
+                TEST(a_host_name_is_resolved_and_an_unreachable_server_does_not_block),
+                TEST(it_may_be_freed_from_a_callback_of_its_own),
         };
 
         if (argc < 2)
                 return 77;
         fixture_use_helper(argv[1]);
+        slog_set_level(SLOG_ERROR);
         return cmocka_run_group_tests(tests, fixture_server_start, fixture_server_stop);
 }

@@ -73,6 +73,12 @@ void fixture_server_signal(int sig)
         assert_int_equal(kill(server_pid, sig), 0);
 }
 
+int fixture_server_go_on(void **state)
+{
+        (void)state;
+        return kill(server_pid, SIGCONT);
+}
+
 void wait_until(bool (*ready)(void *userdata), void *userdata)
 {
         int64_t until_ms = clock_mono_ms() + DEADLINE_MS;
@@ -304,13 +310,18 @@ static bool raw_connected(void *userdata)
         return zoo_state(userdata) == ZOO_CONNECTED_STATE;
 }
 
+static void ignore_line(const char *line)
+{
+        (void)line;
+}
+
 void zk_test_kill_session(const char *server, int64_t session_id)
 {
         clientid_t id = {.client_id = session_id};
         zhandle_t *zh;
 
         session_password(session_id, id.passwd);
-        zh = zookeeper_init2(server, ignore_event, 10000, &id, NULL, ZOO_NO_LOG_CLIENTENV, NULL);
+        zh = zookeeper_init2(server, ignore_event, 10000, &id, NULL, ZOO_NO_LOG_CLIENTENV, ignore_line);
         assert_non_null(zh);
         wait_until(raw_connected, zh);
         assert_int_equal(zoo_client_id(zh)->client_id, session_id);

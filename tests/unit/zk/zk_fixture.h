@@ -22,6 +22,7 @@ int fixture_server_start(void **state); /* cmocka group set-up and tear-down */
 int fixture_server_stop(void **state);
 const char *fixture_address(void); /* host:port */
 void fixture_server_signal(int sig);
+int fixture_server_go_on(void **state); /* tear-down: a failed test may have left it stopped */
 
 /* Poll @ready every few ms until it says so; fails the test at the deadline. */
 void wait_until(bool (*ready)(void *userdata), void *userdata);
