@@ -32,7 +32,7 @@ struct delete_topics_response;
 
 struct controller_options {
         int32_t broker_id;
-        struct zk *zk;                       /* borrowed; lives longer than the controller */
+        struct zk *zk; /* borrowed; zk_free() it after controller_stop() and before controller_free() */
         const char *inter_broker_listener;   /* listener name for requests to brokers; NULL: "PLAINTEXT" */
         int32_t default_num_partitions;      /* num.partitions, for CreateTopics with -1; 0: 1 */
         int16_t default_replication_factor;  /* default.replication.factor; 0: 1 */
@@ -60,11 +60,13 @@ struct controller_ops {
 int controller_new(const struct controller_options *o, const struct controller_ops *ops,
                    struct controller **ret) must_check; /* copies both */
 int controller_start(struct controller *c) must_check;  /* starts the thread; takes part in no election yet */
-/* [any thread but its own] Resign (deleting /controller, so that the next election starts at once; bounded to
- * one second), answer everything that waits with NOT_CONTROLLER, end the thread. Delete /brokers/ids/N
- * *before*: otherwise the next controller still sees this broker as alive. */
+/* [any thread but its own] In this order: controller_stop(), zk_free(), controller_free(): ZooKeeper's
+ * completions and watches are posted to the controller's loop as long as the session lives. Resign (deleting
+ * /controller, so that the next election starts at once; bounded to one second), answer everything that waits
+ * with NOT_CONTROLLER, end the thread. Delete /brokers/ids/N *before*: otherwise the next controller still
+ * sees this broker as alive. */
 void controller_stop(struct controller *c);
-struct controller *controller_free(struct controller *c); /* stops it if need be */
+struct controller *controller_free(struct controller *c); /* stops it if need be; accepts NULL */
 DEFINE_FREEP(struct controller, controller_free)
 
 /* --- fed by the composition root; [any thread] --- */

@@ -1,0 +1,36 @@
+/* Which brokers host the replicas of a new topic: Kafka's own algorithm and its error texts (requirements
+ * §1.7). Pure: the random start is the caller's. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/util.h"
+
+#define ASSIGNMENT_TEXT_SIZE 512
+
+struct assignment_request {
+        const int32_t *brokers; /* ascending ids of brokers that may be used */
+        int32_t n_brokers;
+        int32_t n_partitions;
+        int32_t replication_factor;
+        int32_t start_partition;           /* number of the first new partition; 0 for a new topic */
+        uint32_t start_index, start_shift; /* random, or both the fixed start */
+};
+
+/* Fill @ret with n_partitions * replication_factor ids, partition by partition.
+ * -EINVAL: @error has the sentence and *ret_code the Kafka error. */
+int assignment_make(const struct assignment_request *r, int32_t *ret, char error[ASSIGNMENT_TEXT_SIZE],
+                    int16_t *ret_code) must_check;
+
+/* One partition of an assignment given by hand. @first_factor: replication factor of the list's first
+ * partition. -EINVAL as above. */
+int assignment_check(int32_t partition, const int32_t *replicas, int32_t n, int32_t first_factor,
+                     const int32_t *brokers, int32_t n_brokers, char error[ASSIGNMENT_TEXT_SIZE],
+                     int16_t *ret_code) must_check;
+
+/* Kafka's rule for topic names, with its sentence. -EINVAL as above (INVALID_TOPIC_EXCEPTION). */
+int topic_name_check(const char *name, size_t len, char error[ASSIGNMENT_TEXT_SIZE]) must_check;
+/* Names that differ only in '.' and '_' collide in metric names. */
+bool topic_names_collide(const char *a, const char *b);
