@@ -130,13 +130,17 @@ static void timer_arm_at(struct loop_timer *t, int64_t due_ms, int64_t period_ms
         heap_sift_up(l, l->n_heap++, t);
 }
 
+static int64_t saturated_add(int64_t a, int64_t b)
+{
+        int64_t sum;
+
+        return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
 void loop_timer_arm(struct loop_timer *t, int64_t delay_ms, int64_t period_ms)
 {
-        int64_t due_ms;
-
-        if (__builtin_add_overflow(loop_now_ms(t->loop), MAX(delay_ms, (int64_t)0), &due_ms))
-                due_ms = INT64_MAX;
-        timer_arm_at(t, due_ms, MAX(period_ms, (int64_t)0));
+        timer_arm_at(t, saturated_add(loop_now_ms(t->loop), MAX(delay_ms, (int64_t)0)),
+                     MAX(period_ms, (int64_t)0));
 }
 
 bool loop_timer_armed(const struct loop_timer *t)
@@ -182,16 +186,15 @@ struct loop_timer *loop_timer_remove(struct loop_timer *t)
 
 static void timer_fire(struct loop *l, struct loop_timer *t)
 {
+        int64_t next_ms;
         int r;
 
         loop_timer_disarm(t);
         if (t->period_ms > 0) {
                 /* A late loop skips the beats it missed: catching up would only make it later. */
-                int64_t due_ms = MAX(t->due_ms, l->now_ms - t->period_ms);
-
-                if (__builtin_add_overflow(due_ms, t->period_ms, &due_ms))
-                        due_ms = INT64_MAX;
-                timer_arm_at(t, MAX(due_ms, l->now_ms + 1), t->period_ms);
+                if (__builtin_add_overflow(t->due_ms, t->period_ms, &next_ms) || next_ms <= l->now_ms)
+                        next_ms = saturated_add(l->now_ms, t->period_ms);
+                timer_arm_at(t, next_ms, t->period_ms);
         }
         r = t->fn(l, t->userdata);
         if (r < 0) {
@@ -278,8 +281,7 @@ static void drain_wake_fd(struct loop *l)
 {
         uint64_t n;
 
-        (void)!read(l->wake_fd, &n,
-                    sizeof(n)); /* EAGAIN: someone's write is still to come; it will wake us */
+        (void)!read(l->wake_fd, &n, sizeof(n)); /* never fails: it is readable and ours alone */
 }
 
 static void run_fds(struct loop *l, const struct epoll_event *events, int n)

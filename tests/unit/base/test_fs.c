@@ -30,6 +30,11 @@ static void a_failed_atomic_write_keeps_the_old_content(void **state)
         assert_int_equal(fs_read_file(tmpdir_path(state, "f"), 100, &b), 0);
         assert_string_equal(buf_cstr(&b), "old");
         assert_int_equal(fs_write_atomic(tmpdir_path(state, "no/such/dir"), "x", 1), -ENOENT);
+
+        /* given a directory under the final name: the rename fails, and the temporary file goes */
+        assert_int_equal(mkdir(tmpdir_path(state, "d"), 0755), 0);
+        assert_int_equal(fs_write_atomic(tmpdir_path(state, "d"), "new", 3), -EISDIR);
+        assert_int_equal(access(tmpdir_path(state, "d.tmp"), F_OK), -1);
 }
 
 static void reading_stops_at_the_limit(void **state)
