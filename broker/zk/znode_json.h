@@ -6,11 +6,6 @@
 #include "base/buf.h"
 #include "base/util.h"
 
-static inline void json_decrefp(json_t **j)
-{
-        json_decref(*j);
-}
-
 /* Parse an object. @any: a bare scalar too. @lenient: a comma before a closing bracket is forgiven (R55).
  * -EBADMSG, -ENOMEM. */
 int znode_parse(const char *s, size_t len, bool any, bool lenient, json_t **ret) must_check;
