@@ -4,9 +4,9 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/loop.h"
@@ -612,29 +612,41 @@ static void stopping_before_the_run_is_not_forgotten(void **state)
         run_for(f, 1); /* and it can run again */
 }
 
-static void read_cpu_use(void *userdata)
+static void read_thread_id(void *userdata)
 {
-        struct timespec t;
-
-        (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-        *(int64_t *)userdata = (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+        *(pid_t *)userdata = gettid();
 }
 
-/* A loop that polled would use as much processor time as passes. */
-static void an_idle_loop_does_not_spin_after_being_woken(void **state)
+/* 'S' for a thread that waits in the kernel, 'R' for one that runs or wants to. */
+static char thread_state(pid_t id)
+{
+        char path[64], line[256] = "";
+        FILE *f;
+
+        (void)snprintf(path, sizeof(path), "/proc/self/task/%d/stat", id);
+        f = fopen(path, "re");
+        assert_non_null(f);
+        assert_non_null(fgets(line, sizeof(line), f));
+        (void)fclose(f);
+        return strrchr(line, ')')[2];
+}
+
+/* A loop that forgot to take back its own wake-up would find the eventfd readable forever and never sleep. */
+static void a_loop_falls_asleep_again_after_being_woken(void **state)
 {
         struct fixture *f = *state;
-        struct timespec pause = {.tv_nsec = 50 * 1000000};
-        int64_t before, after;
+        int64_t deadline_ms = clock_mono_ms() + 5000;
+        pid_t id = 0;
         int n = 0;
 
         assert_int_equal(loop_thread_start(f->loop), 0);
         for (int i = 0; i < 100; i++)
                 assert_int_equal(loop_call(f->loop, count_task, &n), 0);
-        assert_int_equal(loop_call(f->loop, read_cpu_use, &before), 0);
-        (void)nanosleep(&pause, NULL); /* the passing of time is what is tested here */
-        assert_int_equal(loop_call(f->loop, read_cpu_use, &after), 0);
-        assert_true(after - before < 10000);
+        assert_int_equal(loop_call(f->loop, read_thread_id, &id), 0);
+        for (int asleep = 0; asleep < 20;) { /* in a row */
+                asleep = thread_state(id) == 'S' ? asleep + 1 : 0;
+                assert_true(clock_mono_ms() < deadline_ms);
+        }
         loop_stop(f->loop);
         loop_thread_join(f->loop);
 }
@@ -663,7 +675,7 @@ int main(void)
                 LOOP_TEST(posts_and_calls_from_many_threads_all_run),
                 LOOP_TEST(the_thread_bears_the_name_blocks_signals_and_calls_inline),
                 LOOP_TEST(stopping_before_the_run_is_not_forgotten),
-                LOOP_TEST(an_idle_loop_does_not_spin_after_being_woken),
+                LOOP_TEST(a_loop_falls_asleep_again_after_being_woken),
         };
 
         slog_init("test-loop");
