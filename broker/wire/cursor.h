@@ -13,9 +13,10 @@ struct cursor {
         const uint8_t *pos, *end;
 };
 
+/* No bytes may be anywhere, at NULL as well, to which C lets nobody add even zero. */
 static inline struct cursor cursor_of(const void *data, size_t len)
 {
-        return (struct cursor){.pos = data, .end = (const uint8_t *)data + len};
+        return (struct cursor){.pos = data, .end = len > 0 ? (const uint8_t *)data + len : data};
 }
 
 static inline size_t cursor_left(const struct cursor *c)

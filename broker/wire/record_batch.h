@@ -85,7 +85,7 @@ struct record_batch_iter {
 
 static inline struct record_batch_iter record_batch_iter(const void *data, size_t len)
 {
-        return (struct record_batch_iter){.pos = data, .end = (const uint8_t *)data + len};
+        return (struct record_batch_iter){.pos = data, .end = len > 0 ? (const uint8_t *)data + len : data};
 }
 
 /* 1: *ret is the next batch. 0: no whole batch is left; what remains from it->pos to it->end is a torn tail
