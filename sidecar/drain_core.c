@@ -18,7 +18,7 @@ static const struct {
         enum kind kind;
         int exit_status; /* of whoever waited; documented in `stepdown drain --help` */
         uint32_t next;   /* allowed next states */
-} states[N_DRAIN_STATES] = {
+} states[N_DRAIN_PHASES] = {
         [DRAIN_IDLE] = {"idle", IDLE, 75, ANEW},
         [DRAIN_REQUESTING] = {"requesting", ACTIVE, 75, ENDINGS | BIT(DRAIN_DRAINING) | BIT(DRAIN_UNDOING)},
         [DRAIN_DRAINING] = {"draining", ACTIVE, 75,
@@ -74,7 +74,7 @@ const char *drain_phase_name(enum drain_phase s)
 
 int drain_phase_parse(const char *name, enum drain_phase *ret)
 {
-        for (int s = 0; s < N_DRAIN_STATES; s++)
+        for (int s = 0; s < N_DRAIN_PHASES; s++)
                 if (strcmp(states[s].name, name) == 0) {
                         *ret = (enum drain_phase)s;
                         return 0;
@@ -89,7 +89,7 @@ int drain_phase_exit_status(enum drain_phase s)
 
 void drain_check(const struct drain *d)
 {
-        assert(d->state < N_DRAIN_STATES && d->why < N_DRAIN_WHYS);
+        assert(d->state < N_DRAIN_PHASES && d->why < N_DRAIN_WHYS);
         assert(d->n_endpoints >= 0 && d->tried <= d->n_endpoints);
         assert(d->endpoint == 0 || d->endpoint < d->n_endpoints);
         /* Nothing is in flight, and nothing is due, unless the drain is active. */

@@ -43,7 +43,7 @@ enum drain_phase {
         DRAIN_BROKER_GONE,
         DRAIN_ABORTED,
         DRAIN_SKIPPED,
-        N_DRAIN_STATES
+        N_DRAIN_PHASES
 };
 
 /* Why the drain stands where it does: the reason of its verdict, or of its present trouble. */
