@@ -1,5 +1,6 @@
 /* client/kclient.c, kclient_conn.c, kclient_io.c against a scripted broker. */
 #include <errno.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "client_fixture.h"
@@ -307,6 +308,44 @@ static void disconnect_fails_the_sent_and_keeps_the_queued(void **state)
         assert_int_equal(queued.r, 0);
 }
 
+static void requests_that_had_not_left_whole_go_again_in_order(void **state)
+{
+        enum { N = 1000 };
+        const struct kclient_options o = {.max_inflight = N};
+        cleanup_with(freep) struct outcome *got = calloc(N, sizeof(*got));
+        cleanup_with(freep) char *name = calloc(1, 30001);
+        cleanup_with(fixture_done) struct fixture f;
+        struct api_versions_request body = {.client_software_version = wire_str("1")};
+        int n_reset = 0;
+
+        (void)state;
+        assert_true(got && name);
+        memset(name, 'n', 30000);
+        body.client_software_name = wire_str(name);
+        fixture_init(&f, &o);
+        f.behaviour = BROKER_HOLDS; /* and then reads no further: thirty megabytes fit into no socket */
+        for (int i = 0; i < N; i++) {
+                got[i].f = &f;
+                assert_int_equal(kclient_request(f.client, wire_api_find(API_VERSIONS), 3, &body, 9000,
+                                                 on_outcome, &got[i]),
+                                 0);
+        }
+        run_until_held(&f, 64);
+        run_for(&f, 50);
+        kclient_disconnect(f.client);
+        f.behaviour = BROKER_ANSWERS;
+        f.n_seen = 0;
+        for (int i = 0; i < N; i++) {
+                run_until_called(&f, &got[i]);
+                if (got[i].r == 0)
+                        assert_int_equal(got[i].number, i - n_reset + 1);
+                else
+                        assert_int_equal(got[i].r, -ECONNRESET);
+                n_reset += got[i].r != 0;
+        }
+        assert_in_range(n_reset, 64, N - 1);
+}
+
 static void disconnect_and_ask(int r, const void *response, struct arena *arena, void *userdata)
 {
         const struct api_versions_response *v = response;
@@ -403,6 +442,7 @@ int main(void)
                 cmocka_unit_test(an_answer_that_promises_two_gigabytes_is_bad_and_the_connection_is_replaced),
                 cmocka_unit_test(an_answer_of_megabytes_arrives_whole_with_others_behind_it),
                 cmocka_unit_test(disconnect_fails_the_sent_and_keeps_the_queued),
+                cmocka_unit_test(requests_that_had_not_left_whole_go_again_in_order),
                 cmocka_unit_test(a_callback_may_drop_the_connection_its_answer_came_on),
                 cmocka_unit_test(a_request_without_callback_is_sent_and_its_answer_skipped),
                 cmocka_unit_test(names_are_resolved_off_the_loop),

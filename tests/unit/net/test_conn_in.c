@@ -73,12 +73,11 @@ static void a_buffer_grows_with_what_arrived_not_with_what_was_promised(void **s
         fixture_start(&f, "127.0.0.1");
         largest_allocation = 0;
         fd = client_connect(&f);
-        client_send_prefix(fd, 90 * 1024 * 1024);
-        client_send(fd, bytes, sizeof(bytes));
-
-        /* its bytes were sent first, on the same loop: once the other is answered they have been read */
         other = client_connect(&f);
+        client_send_prefix(fd, 90 * 1024 * 1024);
         for (int i = 0; i < 10; i++) {
+                client_send(fd, bytes, sizeof(bytes));
+                /* same loop, and these bytes came first: once the other is answered they have been read */
                 client_send_frame(other, "x");
                 client_expect_frame(other, "x");
         }
