@@ -6,6 +6,7 @@
 #include "replica/fetcher.h"
 #include "replica/partition.h"
 #include "replica/purgatory.h"
+#include "wire/error.h"
 #include "wire/types.h"
 
 struct replica_endpoint {
@@ -84,6 +85,7 @@ void replica_isr_queue(struct replica_manager *m, struct partition *p, bool dela
 void replica_isr_on_task(void *userdata); /* replication thread */
 int replica_isr_on_retry(struct loop *l, void *userdata);
 void replica_isr_drop(struct replica_manager *m); /* forget what is queued */
+void replica_isr_register_metrics(void);
 
 /* --- answers about leaders (KIP-951), replica_hints.c --- */
 #define REPLICA_HINTS_MAX 16
@@ -91,10 +93,17 @@ struct replica_hints { /* endpoints of the leaders that one response names */
         struct metadata_broker brokers[REPLICA_HINTS_MAX];
         int32_t n;
 };
-/* Who leads instead of us, by the newer of LeaderAndIsr and UpdateMetadata; false: nobody known. @p may be
+/* Who leads instead of us, by the newer of LeaderAndIsr and UpdateMetadata; -1, -1: nobody known. @p may be
  * NULL. */
-bool replica_hint(struct replica_manager *m, struct wire_str topic, int32_t index, struct partition *p,
+void replica_hint(struct replica_manager *m, struct wire_str topic, int32_t index, struct partition *p,
                   int16_t error, struct replica_hints *hints, int32_t *ret_leader_id,
                   int32_t *ret_leader_epoch);
+/* Is @error one that a client gets over by asking another leader? */
+static inline bool replica_error_has_hint(int16_t error)
+{
+        return error == KAFKA_NOT_LEADER_OR_FOLLOWER || error == KAFKA_FENCED_LEADER_EPOCH;
+}
 
+/* --- replica_produce.c --- */
 struct replica_response *replica_response_new(size_t records_ceiling);
+int replica_copy_str(struct arena *a, struct wire_str s, struct wire_str *ret) must_check;

@@ -1,0 +1,405 @@
+/* Fetch, of consumers and followers (§4.5): serve what is there, or wait in the purgatory until it is worth
+ * it.
+ *
+ * The request is looked at twice. First, once: may each partition be read, how much is there, and, of a
+ * follower, how far has it got. Then, when it is answered, now or later: everything is checked again and
+ * read. */
+#include "replica/replica_internal.h"
+
+#include <errno.h>
+
+#include "base/clock.h"
+#include "wire/fetch.h"
+
+struct fetch_part {
+        struct partition *p; /* a reference; NULL: not here, see error */
+        struct partition_fetch fetch;
+        int32_t index, topic;
+        size_t max_bytes;
+        int16_t error;
+        size_t read_at, read_n; /* in the response's records */
+};
+
+struct fetch_topic {
+        struct wire_str name; /* may be null from v13 on */
+        struct uuid id;
+        size_t n;
+};
+
+struct fetch_op {
+        struct delayed_op base;
+        struct replica_manager *m;
+        struct replica_call call;
+        struct arena arena;
+        struct fetch_topic *topics;
+        struct fetch_part *parts; /* by topic */
+        struct delayed_wait *waits;
+        size_t n_topics, n_parts, n_waits;
+        int32_t replica_id;
+        int64_t replica_epoch, min_bytes;
+        size_t max_bytes;
+        int16_t error; /* of the whole request */
+};
+
+/* --- the answer --- */
+
+static int64_t capped_bytes(const struct fetch_part *part, const struct partition_fetch_state *s)
+{
+        return MIN(s->bytes, (int64_t)part->max_bytes);
+}
+
+static void fill_partition(struct fetch_op *op, struct fetch_part *part,
+                           const struct partition_fetch_state *s, struct fetch_response_partition *out,
+                           struct replica_hints *hints)
+{
+        struct wire_str topic = op->topics[part->topic].name;
+
+        out->partition_index = part->index;
+        out->error_code = s->error;
+        out->high_watermark = s->hw;
+        out->last_stable_offset = s->hw; /* no transactions: everything committed is stable */
+        out->log_start_offset = s->log_start_offset;
+        out->diverging_epoch.epoch = s->diverging_epoch;
+        out->diverging_epoch.end_offset = s->diverging_end_offset;
+        out->aborted_transactions.n = -1;
+        if (replica_error_has_hint(s->error))
+                replica_hint(op->m, topic, part->index, part->p, s->error, hints,
+                             &out->current_leader.leader_id, &out->current_leader.leader_epoch);
+}
+
+/* KIP-74: limits are for whole requests and partitions, but the first that has anything gets at least one
+ * batch, or a reader could never get past a large one. */
+static int16_t read_part(struct fetch_op *op, struct fetch_part *part, struct buf *records,
+                         struct fetch_response_partition *out, struct replica_hints *hints)
+{
+        struct partition_fetch_state s = {.error = part->error,
+                                          .hw = -1,
+                                          .log_start_offset = -1,
+                                          .diverging_epoch = -1,
+                                          .diverging_end_offset = -1};
+        size_t left = records->len < op->max_bytes ? op->max_bytes - records->len : 0;
+
+        part->read_at = records->len;
+        part->read_n = 0;
+        if (part->p)
+                partition_fetch_read(part->p, &part->fetch, MIN(part->max_bytes, left), records->len == 0,
+                                     records, &part->read_n, &s);
+        if (s.error != KAFKA_NONE) {
+                records->len = part->read_at;
+                part->read_n = 0;
+        }
+        fill_partition(op, part, &s, out, hints);
+        return s.error;
+}
+
+/* The buffer may have moved while it grew, so the slices are set when it is complete. */
+static void set_slices(struct fetch_op *op, struct replica_response *r, struct fetch_response_partition *outs)
+{
+        static const uint8_t empty[1];
+
+        for (size_t i = 0; i < op->n_parts; i++) {
+                const struct fetch_part *part = &op->parts[i];
+
+                outs[i].records = (struct wire_bytes){
+                        .data = part->read_n > 0 ? r->records.data + part->read_at : empty,
+                        .len = (int32_t)part->read_n,
+                };
+        }
+}
+
+static int add_endpoints(struct replica_response *r, struct fetch_response *body,
+                         const struct replica_hints *h)
+{
+        int ret;
+
+        body->node_endpoints.items = WIRE_NEW(&r->arena, fetch_response_node_endpoint, (size_t)h->n);
+        if (!body->node_endpoints.items)
+                return -ENOMEM;
+        for (int32_t i = 0; i < h->n; i++) {
+                struct fetch_response_node_endpoint *e = &body->node_endpoints.items[i];
+
+                e->node_id = h->brokers[i].id;
+                e->port = h->brokers[i].port;
+                ret = replica_copy_str(&r->arena, wire_str(h->brokers[i].host), &e->host);
+                if (ret == 0 && h->brokers[i].rack[0])
+                        ret = replica_copy_str(&r->arena, wire_str(h->brokers[i].rack), &e->rack);
+                if (ret < 0)
+                        return ret;
+        }
+        body->node_endpoints.n = h->n;
+        return 0;
+}
+
+static int fill_topics(struct fetch_op *op, struct replica_response *r, struct fetch_response *body,
+                       struct fetch_response_partition *outs)
+{
+        size_t at = 0;
+        int ret;
+
+        body->responses.items = WIRE_NEW(&r->arena, fetch_response_topic, op->n_topics);
+        if (!body->responses.items)
+                return -ENOMEM;
+        body->responses.n = (int32_t)op->n_topics;
+        for (size_t i = 0; i < op->n_topics; i++) {
+                struct fetch_response_topic *t = &body->responses.items[i];
+
+                ret = replica_copy_str(&r->arena, op->topics[i].name, &t->topic);
+                if (ret < 0)
+                        return ret;
+                t->topic_id = op->topics[i].id;
+                t->partitions.items = &outs[at];
+                t->partitions.n = (int32_t)op->topics[i].n;
+                at += op->topics[i].n;
+        }
+        return 0;
+}
+
+static int build(struct fetch_op *op, struct replica_response *r)
+{
+        struct fetch_response *body = arena_alloc(&r->arena, 1, sizeof(*body));
+        struct fetch_response_partition *outs = WIRE_NEW(&r->arena, fetch_response_partition, op->n_parts);
+        struct replica_hints hints = {.n = 0};
+        int ret;
+
+        if (!body || !outs)
+                return -ENOMEM;
+        wire_init(&fetch_response_wire, body);
+        r->body = body;
+        body->error_code = op->error;
+        if (op->error != KAFKA_NONE)
+                return 0;
+        ret = fill_topics(op, r, body, outs);
+        if (ret < 0)
+                return ret;
+        for (size_t i = 0; i < op->n_parts; i++)
+                r->failed |= read_part(op, &op->parts[i], &r->records, &outs[i], &hints) != KAFKA_NONE;
+        set_slices(op, r, outs);
+        return add_endpoints(r, body, &hints);
+}
+
+static void op_complete(struct delayed_op *base, bool expired)
+{
+        struct fetch_op *op = container_of(base, struct fetch_op, base);
+        struct replica_response *r = replica_response_new(0);
+
+        (void)expired; /* what is there is the answer, also when it is less than asked for */
+        if (r && build(op, r) < 0)
+                r = replica_response_free(r);
+        op->call.on_done(r, op->call.userdata);
+}
+
+/* --- waiting --- */
+
+/* Errors and divergence are answered at once (§4.5 A-F, H): waiting does not make them go away. */
+static bool must_answer(const struct partition_fetch_state *s)
+{
+        return s->error != KAFKA_NONE || s->diverging_epoch >= 0;
+}
+
+/* With min.bytes of at most one byte a change of one partition decides by itself; a follower's request has a
+ * thousand others that need not be looked at. */
+static bool is_satisfied_by(struct fetch_op *op, const struct purgatory_key *hint)
+{
+        struct partition_fetch_state s;
+
+        for (size_t i = 0; i < op->n_parts; i++) {
+                struct fetch_part *part = &op->parts[i];
+
+                if (!part->p || &part->p->fetch_key != hint)
+                        continue;
+                partition_fetch_check(part->p, &part->fetch, &s);
+                if (must_answer(&s) || capped_bytes(part, &s) >= MAX(op->min_bytes, (int64_t)1))
+                        return true;
+        }
+        return false;
+}
+
+/* R70: only bytes of the partitions in this fetch count, and of each only what it may carry. */
+static bool op_is_satisfied(struct delayed_op *base, const struct purgatory_key *hint)
+{
+        struct fetch_op *op = container_of(base, struct fetch_op, base);
+        struct partition_fetch_state s;
+        int64_t bytes = 0;
+
+        if (hint && (is_satisfied_by(op, hint) || op->min_bytes <= 1))
+                return is_satisfied_by(op, hint);
+        for (size_t i = 0; i < op->n_parts; i++) {
+                if (!op->parts[i].p)
+                        return true;
+                partition_fetch_check(op->parts[i].p, &op->parts[i].fetch, &s);
+                if (must_answer(&s))
+                        return true;
+                bytes += capped_bytes(&op->parts[i], &s);
+                if (bytes >= op->min_bytes)
+                        return true;
+        }
+        return false;
+}
+
+static void op_free(struct delayed_op *base)
+{
+        struct fetch_op *op = container_of(base, struct fetch_op, base);
+
+        for (size_t i = 0; i < op->n_parts; i++)
+                (void)partition_unref(op->parts[i].p);
+        arena_done(&op->arena);
+        free(op);
+}
+
+static const struct delayed_op_ops fetch_ops = {
+        .is_satisfied = op_is_satisfied,
+        .complete = op_complete,
+        .free = op_free,
+};
+
+/* --- building it --- */
+
+static int16_t find_part(struct fetch_op *op, const struct fetch_topic *t, struct fetch_part *part)
+{
+        if (op->call.version >= 13) {
+                part->p = replica_find_by_id(op->m, &t->id, part->index);
+                if (part->p)
+                        return KAFKA_NONE;
+                if (t->name.len < 0)
+                        return KAFKA_UNKNOWN_TOPIC_ID;
+        } else {
+                part->p = replica_find(op->m, t->name, part->index);
+        }
+        return part->p ? KAFKA_NONE : replica_missing_error(op->m, t->name, part->index);
+}
+
+/* Names are copied: the request is gone when the answer is made. By id, the name is only for finding leaders.
+ */
+static int take_topic(struct fetch_op *op, const struct fetch_request_topic *from, struct fetch_topic *to)
+{
+        char name[TOPIC_NAME_SIZE];
+        struct wire_str s = from->topic;
+
+        to->id = from->topic_id;
+        to->n = (size_t)MAX(from->partitions.n, 0);
+        if (op->call.version >= 13)
+                s = metadata_cache_topic_name(op->m->metadata, &from->topic_id, name) ? wire_str(name)
+                                                                                      : WIRE_NULL_STR;
+        return replica_copy_str(&op->arena, s, &to->name);
+}
+
+static void take_part(struct fetch_op *op, int32_t topic, const struct fetch_request_partition *from,
+                      struct fetch_part *to)
+{
+        to->index = from->partition;
+        to->topic = topic;
+        to->max_bytes = (size_t)MAX(from->partition_max_bytes, 0);
+        to->fetch = (struct partition_fetch){.replica_id = op->replica_id,
+                                             .replica_epoch = op->replica_epoch,
+                                             .current_leader_epoch = from->current_leader_epoch,
+                                             .last_fetched_epoch = from->last_fetched_epoch,
+                                             .offset = from->fetch_offset};
+        to->error = find_part(op, &op->topics[topic], to);
+        if (to->p)
+                op->waits[op->n_waits++].key = &to->p->fetch_key;
+}
+
+static int take_request(struct fetch_op *op, const struct fetch_request *req)
+{
+        size_t n = 0;
+        int r;
+
+        op->n_topics = (size_t)MAX(req->topics.n, 0);
+        for (size_t i = 0; i < op->n_topics; i++)
+                n += (size_t)MAX(req->topics.items[i].partitions.n, 0);
+        op->topics = arena_alloc(&op->arena, op->n_topics + 1, sizeof(*op->topics));
+        op->parts = arena_alloc(&op->arena, n + 1, sizeof(*op->parts));
+        op->waits = arena_alloc(&op->arena, n + 1, sizeof(*op->waits));
+        if (!op->topics || !op->parts || !op->waits)
+                return -ENOMEM;
+        for (size_t i = 0; i < op->n_topics; i++) {
+                const struct fetch_request_topic *t = &req->topics.items[i];
+
+                r = take_topic(op, t, &op->topics[i]);
+                if (r < 0)
+                        return r;
+                for (int32_t j = 0; j < t->partitions.n; j++)
+                        take_part(op, (int32_t)i, &t->partitions.items[j], &op->parts[op->n_parts++]);
+        }
+        return 0;
+}
+
+static int op_new(struct replica_manager *m, const struct fetch_request *req, const struct replica_call *call,
+                  struct fetch_op **ret)
+{
+        struct fetch_op *op = calloc(1, sizeof(*op));
+        int r;
+
+        if (!op)
+                return -ENOMEM;
+        r = delayed_op_init(&op->base, &fetch_ops);
+        if (r < 0) {
+                free(op);
+                return r;
+        }
+        arena_init(&op->arena, 0);
+        op->m = m;
+        op->call = *call;
+        op->replica_id = call->version >= 15 ? req->replica_state.replica_id : req->replica_id;
+        op->replica_epoch = call->version >= 15 ? req->replica_state.replica_epoch : -1;
+        op->min_bytes = req->min_bytes;
+        op->max_bytes = (size_t)MAX(MIN(req->max_bytes, m->options.fetch_max_bytes), 0);
+        r = take_request(op, req);
+        if (r < 0) {
+                delayed_op_unref(&op->base);
+                return r;
+        }
+        *ret = op;
+        return 0;
+}
+
+/* --- serving it --- */
+
+static int16_t session_error(const struct fetch_request *req)
+{
+        if (req->session_id != 0)
+                return KAFKA_FETCH_SESSION_ID_NOT_FOUND;
+        return req->session_epoch > 0 ? KAFKA_INVALID_FETCH_SESSION_EPOCH : KAFKA_NONE;
+}
+
+/* true: there is a reason not to wait. */
+static bool begin_all(struct fetch_op *op)
+{
+        int64_t now_ms = clock_mono_ms(), bytes = 0;
+        bool answer = op->n_parts == 0;
+
+        for (size_t i = 0; i < op->n_parts; i++) {
+                struct fetch_part *part = &op->parts[i];
+                struct partition_fetch_state s;
+                struct partition_effects e;
+
+                if (!part->p) {
+                        answer = true;
+                        continue;
+                }
+                partition_fetch_begin(part->p, &part->fetch, now_ms, &s, &e);
+                /* R67: this may complete produce requests, whose answers must not wait for ours. */
+                replica_perform(op->m, part->p, &e);
+                answer |= must_answer(&s);
+                bytes += capped_bytes(part, &s);
+        }
+        return answer || bytes >= op->min_bytes;
+}
+
+void replica_manager_fetch(struct replica_manager *m, const struct fetch_request *req,
+                           const struct replica_call *call)
+{
+        struct fetch_op *op;
+
+        if (op_new(m, req, call, &op) < 0) {
+                call->on_done(NULL, call->userdata);
+                return;
+        }
+        op->error = session_error(req);
+        if (op->error != KAFKA_NONE || atomic_load(&m->closed) || begin_all(op) || req->max_wait_ms <= 0) {
+                op_complete(&op->base, false);
+                delayed_op_unref(&op->base);
+                return;
+        }
+        purgatory_try_or_wait(m->fetch, &op->base, op->waits, op->n_waits, req->max_wait_ms);
+}
