@@ -295,6 +295,13 @@ class Cluster:
     def __getitem__(self, broker_id):
         return next(b for b in self.brokers if b.id == broker_id)
 
+    def get_any(self):
+        """A running broker."""
+        for b in self.brokers:
+            if b.running():
+                return b
+        raise ClusterError("no broker runs")
+
     def get(self, path):
         """From whichever broker answers; None while none does."""
         for b in self.brokers:
@@ -346,8 +353,8 @@ class Cluster:
 
     def create_topic(self, topic, partitions, rf, **config):
         args = ["topics", "create", "--topic", topic, "--partitions", partitions, "--replication-factor", rf]
-        for key, value in config.items():
-            args += ["--config", f"{key.replace('_', '.')}={value}"]
+        if config:
+            args += ["--config", ",".join(f"{key.replace('_', '.')}={value}" for key, value in config.items())]
         r = self.client(*args, "--bootstrap", self.bootstrap)
         if r.returncode != 0:
             raise ClusterError(f"creating {topic} failed: {r.stdout}{r.stderr}")
