@@ -6,7 +6,6 @@ must have been read, in order.
 """
 
 import argparse
-import ctypes
 import json
 import os
 import shutil
@@ -19,21 +18,9 @@ import time
 from pathlib import Path
 
 import cluster as c
+from host_cluster import HOSTS, HostsCluster, run
 
-HOSTS = str(c.SUPPORT / "hosts")
 TOPIC = "orders"
-CLONE_NEWNET = 0x40000000
-
-
-class DemoError(Exception):
-    pass
-
-
-def run(*args, check=True, **kwargs):
-    r = subprocess.run([str(a) for a in args], stdin=subprocess.DEVNULL, capture_output=True, text=True, **kwargs)
-    if check and r.returncode != 0:
-        raise DemoError(f"{' '.join(map(str, args))} failed ({r.returncode}):\n{r.stdout[-2000:]}{r.stderr[-2000:]}")
-    return r
 
 
 # --- what is shown ---
@@ -72,120 +59,7 @@ class Display:
             self.drawn = 0
 
 
-# --- the two kinds of cluster ---
-
-
-class HostsCluster:
-    """Three hosts with a systemd and an address of their own each."""
-
-    kind = "three hosts, each a real systemd booted by systemd-nspawn"
-
-    def __init__(self, directory, build, brokers):
-        self.dir = directory
-        self.build = build
-        self.ids = list(range(1, brokers + 1))
-        self.zookeeper = None
-
-    def hosts(self, verb, *args, **kwargs):
-        return run(HOSTS, verb, "--dir", self.dir / "hosts", *args, **kwargs)
-
-    def address(self, i):
-        return f"10.77.0.{10 + i}"
-
-    @property
-    def bootstrap(self):
-        return ",".join(f"{self.address(i)}:9092" for i in self.ids)
-
-    def root(self, i):
-        return self.dir / "hosts" / f"h{i}" / "root"
-
-    def up(self):
-        image = self.dir / "image"
-        run("meson", "install", "-C", self.build, "--no-rebuild", "--quiet", env={**os.environ, "DESTDIR": str(image)})
-        self.hosts("up", "--count", len(self.ids), "--layer", image)
-        self._enter_switch()
-        r = run(c.SUPPORT / "zookeeper", "start", "--dir", self.dir / "zk", "--host", "10.77.0.1", "--port", 2181)
-        self.zookeeper = r.stdout.strip()
-        for i in self.ids:
-            self._configure(i)
-            self.exec(i, "systemd-sysusers")
-            self.exec(i, "systemd-tmpfiles", "--create", check=False)
-            self.exec(i, "systemctl", "daemon-reload")
-        for i in self.ids:
-            self.exec(i, "systemctl", "start", "--no-block", "stepdown-broker", "stepdown-sidecar")
-        c.wait_for("all brokers are registered", self._all_up, 60, 0.1)
-
-    def _enter_switch(self):
-        """From here on this process and its children live in the namespace where the clients run."""
-        r = self.hosts("net", "readlink", "/proc/self/ns/net")
-        for name in os.listdir("/run/netns"):
-            fd = os.open(f"/run/netns/{name}", os.O_RDONLY)
-            try:
-                if f"net:[{os.fstat(fd).st_ino}]" == r.stdout.strip():
-                    if ctypes.CDLL(None, use_errno=True).setns(fd, CLONE_NEWNET) != 0:
-                        raise DemoError(f"setns: {os.strerror(ctypes.get_errno())}")
-                    return
-            finally:
-                os.close(fd)
-        raise DemoError("the switch's network namespace was not found")
-
-    def _configure(self, i):
-        etc = self.root(i) / "etc" / "stepdown"
-        etc.mkdir(parents=True, exist_ok=True)
-        me = self.address(i)
-        (etc / "broker.yaml").write_text(
-            f"broker.id: {i}\n"
-            f"listeners: PLAINTEXT://{me}:9092\n"
-            f"admin.listener: {me}:9644\n"
-            f"zookeeper.connect: {self.zookeeper}\n"
-            "zookeeper.session.timeout.ms: 6000\n"
-            "log.dirs: /var/lib/stepdown-broker/data\n"
-        )
-        endpoints = ",".join(f"http://{self.address(j)}:9644" for j in [i, *[j for j in self.ids if j != i]])
-        (etc / "sidecar.yaml").write_text(f"broker.id: {i}\nadmin.endpoints: {endpoints}\n")
-
-    def _all_up(self):
-        v = self.get("/v1/cluster")
-        return v and len(v["brokers"]) == len(self.ids)
-
-    def exec(self, i, *args, check=True):
-        return self.hosts("exec", f"h{i}", *args, check=check)
-
-    def get(self, path, prefer=None):
-        for i in [prefer] if prefer else self.ids:
-            body = http_get(self.address(i), 9644, path)
-            if body is not None:
-                return body
-        return None
-
-    def state(self, i):
-        r = self.exec(i, "systemctl", "show", "-p", "ActiveState,SubState,StatusText", "stepdown-broker", check=False)
-        v = dict(line.split("=", 1) for line in r.stdout.splitlines() if "=" in line)
-        return f"{v.get('ActiveState', '?')} ({v.get('SubState', '?')})", v.get("StatusText", "")
-
-    def restart(self, i):
-        self.exec(i, "systemctl", "restart", "stepdown-broker")
-
-    def kill(self, i):
-        self.exec(i, "systemctl", "kill", "--signal=KILL", "--kill-who=main", "stepdown-broker")
-
-    def result(self, i):
-        path = self.root(i) / "var/lib/stepdown-broker/last-stop.json"
-        return json.loads(path.read_text()) if path.exists() else None
-
-    def down(self):
-        self.hosts("down", check=False)
-        run(c.SUPPORT / "zookeeper", "stop", "--dir", self.dir / "zk", check=False)
-
-    def how_to(self):
-        h = f"{HOSTS} exec --dir {self.dir}/hosts"
-        return [
-            f"the client:   {HOSTS} net --dir {self.dir}/hosts {self.build}/broker/cli/stepdown topics list --bootstrap {self.bootstrap}",
-            f"kcat:         {HOSTS} net --dir {self.dir}/hosts kcat -b {self.bootstrap} -L",
-            f"a host:       {h} h1 systemctl status stepdown-broker",
-            f"its journal:  {h} h1 journalctl -u stepdown-broker -u stepdown-sidecar",
-            f"end it:       {c.ROOT}/demo --down {self.dir}",
-        ]
+# --- a cluster where no systemd can be booted ---
 
 
 class ProcessCluster:
@@ -245,30 +119,6 @@ class ProcessCluster:
         ]
 
 
-def http_get(host, port, path, redirects=3):
-    import http.client
-    import urllib.parse
-
-    for _ in range(redirects + 1):
-        conn = http.client.HTTPConnection(host, port, timeout=2)
-        try:
-            conn.request("GET", path)
-            r = conn.getresponse()
-            text = r.read()
-            location = r.getheader("Location")
-        except (OSError, http.client.HTTPException):
-            return None
-        finally:
-            conn.close()
-        if r.status == 200:
-            return json.loads(text)
-        if r.status != 307:
-            return None
-        where = urllib.parse.urlsplit(location)
-        host, port = where.hostname, where.port
-    return None
-
-
 # --- the load ---
 
 
@@ -295,7 +145,7 @@ class Load:
     def wait_flowing(self):
         def flowing():
             if self.process.poll() is not None:
-                raise DemoError("the load generator ended:\n" + self.output()[-2000:])
+                raise c.ClusterError("the load generator ended:\n" + self.output()[-2000:])
             return self.stats().get("acked", 0) > 1000 and self.stats().get("consumed", 0) > 0
 
         c.wait_for("messages flow", flowing, 30)
@@ -310,7 +160,7 @@ class Load:
         for text in reversed(self.output().splitlines()):
             if text.startswith("loadgen: "):
                 return dict(pair.split("=", 1) for pair in text[len("loadgen: ") :].split())
-        raise DemoError("the load generator printed no result:\n" + self.output()[-2000:])
+        raise c.ClusterError("the load generator printed no result:\n" + self.output()[-2000:])
 
     def kill(self):
         if self.process.poll() is None:
@@ -521,7 +371,7 @@ def main():
         status = demo.run()
         finished = True
         return status
-    except (DemoError, c.ClusterError, subprocess.SubprocessError) as e:
+    except (c.ClusterError, subprocess.SubprocessError) as e:
         demo.display.line(f"demo: failed: {e}")
         return 1
     finally:
