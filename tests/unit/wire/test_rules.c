@@ -9,6 +9,7 @@
 
 #include <errno.h>
 
+#include "wire/stop_replica.h"
 #include "wire/table.h"
 
 struct inner {
@@ -275,6 +276,21 @@ static void any_byte_but_zero_is_true(void **state)
         assert_true(f->decoded.flag);
 }
 
+/* R50: to delete or not to delete is no place for leniency. */
+static void the_delete_flags_of_stop_replica_are_zero_or_one(void **state)
+{
+        /* v1: controller 1, epoch 2, broker epoch -1, the flag, no topics */
+        uint8_t v1[] = {0,    0,    0,    1,    0,    0, 0, 2, 0xff, 0xff, 0xff,
+                        0xff, 0xff, 0xff, 0xff, 0xff, 1, 0, 0, 0,    0};
+        struct fixture *f = *state;
+        struct stop_replica_request r;
+
+        assert_int_equal(wire_decode(&stop_replica_request_wire, 1, v1, sizeof(v1), &f->arena, &r), 0);
+        assert_true(r.delete_partitions);
+        v1[16] = 2;
+        assert_int_equal(wire_decode(&stop_replica_request_wire, 1, v1, sizeof(v1), &f->arena, &r), -EBADMSG);
+}
+
 static void counts_beyond_the_bytes_that_are_left_allocate_nothing(void **state)
 {
         static const uint8_t largest[] = {0, 0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0};
@@ -322,9 +338,11 @@ static void strings_longer_than_the_protocol_allows_are_refused(void **state)
         assert_int_equal(wire_encode(&sample_wire, 2, &f->sample, &f->out), 0);
         assert_int_equal(decode(f, 2, f->out.data, f->out.len), 0);
 
-        f->out.data[4]++; /* the low bits of the name's compact length: one more than the limit, and one byte
-                             more */
+        /* one more than the limit, in the low bits of the name's compact length, and one byte more of the
+         * name */
+        f->out.data[4]++;
         assert_int_equal(buf_append(&f->out, "", 1), 0);
+        memmove(f->out.data + 8, f->out.data + 7, f->out.len - 8);
         assert_int_equal(decode(f, 2, f->out.data, f->out.len), -EBADMSG);
         name.len = INT16_MAX + 1;
         assert_int_equal(wire_encode(&sample_wire, 2, &f->sample, &f->out), -EINVAL);
@@ -357,6 +375,7 @@ int main(void)
                 TEST(null_is_refused_where_the_version_has_none),
                 TEST(a_length_below_minus_one_is_refused),
                 TEST(any_byte_but_zero_is_true),
+                TEST(the_delete_flags_of_stop_replica_are_zero_or_one),
                 TEST(counts_beyond_the_bytes_that_are_left_allocate_nothing),
                 TEST(a_tag_must_fill_the_size_it_states),
                 TEST(strings_longer_than_the_protocol_allows_are_refused),
