@@ -16,7 +16,7 @@ static const struct {
         [DRAIN_WHY_DISAGREE] = {"views_disagree",
                                 "the broker leads partitions, the controller does not know it"},
         [DRAIN_WHY_CANCELLED] = {"cancelled", "the controller was told to cancel the drain"},
-        [DRAIN_WHY_UNDONE] = {"undone", "the drain was undone on request"},
+        [DRAIN_WHY_UNDONE] = {"undone", ""},
         [DRAIN_WHY_UNDO_FAILED] = {"undo_failed", "no controller confirmed the undo"},
         [DRAIN_WHY_TERMINATED] = {"terminated", "told to stop waiting"},
 };

@@ -67,8 +67,8 @@ void drain_record_change(struct drain_record *r, const struct drain_status *s, e
                 emit(&started, s);
         } else if (s->state != from && endings[s->state]) {
                 emit(endings[s->state], s);
-        } else if (drain_phase_is_active(s->state) && s->remaining != r->remaining &&
-                   now_ms - r->progress_ms >= PROGRESS_MS) {
+        } else if ((s->state == DRAIN_DRAINING || s->state == DRAIN_CONFIRMING) &&
+                   s->remaining != r->remaining && now_ms - r->progress_ms >= PROGRESS_MS) {
                 r->progress_ms = now_ms;
                 r->remaining = s->remaining;
                 emit(&progress, s);
