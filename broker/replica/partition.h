@@ -140,6 +140,7 @@ void partition_fetch_read(struct partition *p, const struct partition_fetch *f, 
 struct partition_position {
         int64_t offset, log_start_offset;
         int32_t last_epoch;
+        struct uuid topic_id;
 };
 /* Where to fetch from as a follower in @leader_epoch; false when it isn't that any more. */
 bool partition_follow_position(struct partition *p, int32_t leader_epoch, struct partition_position *ret);

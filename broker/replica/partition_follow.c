@@ -22,6 +22,7 @@ bool partition_follow_position(struct partition *p, int32_t leader_epoch, struct
         if (ok) {
                 ret->offset = partition_log_end_offset(p->log);
                 ret->log_start_offset = partition_log_start_offset(p->log);
+                ret->topic_id = p->topic_id;
                 ret->last_epoch = partition_log_epoch_for_offset(p->log, ret->offset);
         }
         pthread_mutex_unlock(&p->lock);

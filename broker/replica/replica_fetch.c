@@ -221,8 +221,10 @@ static bool op_is_satisfied(struct delayed_op *base, const struct purgatory_key 
         struct partition_fetch_state s;
         int64_t bytes = 0;
 
-        if (hint && (is_satisfied_by(op, hint) || op->min_bytes <= 1))
-                return is_satisfied_by(op, hint);
+        if (hint && is_satisfied_by(op, hint))
+                return true;
+        if (hint && op->min_bytes <= 1)
+                return false;
         for (size_t i = 0; i < op->n_parts; i++) {
                 if (!op->parts[i].p)
                         return true;

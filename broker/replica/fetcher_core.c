@@ -1,0 +1,68 @@
+/* Lanes of a fetcher: pure. */
+#include "replica/fetcher_core.h"
+
+#define HOT_MS      1000 /* without data for so long a partition is cold */
+#define NEW_WAIT_MS 10   /* bounds how long a partition that is added waits for its first fetch */
+#define GATHER_MS   15   /* how long lanes are held for each other at the deadline */
+#define NEAR_MS     2    /* leaders' timers are not finer */
+
+bool fetch_lanes_is_hot(int64_t last_data_ms, int64_t now_ms)
+{
+        return now_ms - last_data_ms <= HOT_MS;
+}
+
+enum fetch_lane_id fetch_lanes_place(struct fetch_lanes *l, enum fetch_lane_id from, bool hot)
+{
+        enum fetch_lane_id wanted = hot ? LANE_HOT : LANE_COLD;
+        const enum fetch_lane_id others[] = {from == LANE_ANY ? LANE_NEW : from, LANE_NEW, LANE_HOT,
+                                             LANE_COLD};
+
+        if (!l->busy[wanted])
+                return wanted;
+        l->misplaced = true;
+        for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+                if (!l->busy[others[i]])
+                        return others[i];
+        }
+        return LANE_NEW; /* the first to be back */
+}
+
+int64_t fetch_lanes_send(struct fetch_lanes *l, enum fetch_lane_id lane, int64_t now_ms)
+{
+        int64_t wait_ms;
+
+        l->busy[lane] = true;
+        if (l->deadline_ms <= now_ms + 1)
+                l->deadline_ms = now_ms + l->wait_max_ms;
+        wait_ms = l->deadline_ms - now_ms;
+        if (lane == LANE_NEW)
+                wait_ms = MIN(wait_ms, (int64_t)NEW_WAIT_MS);
+        return MAX(wait_ms, (int64_t)1);
+}
+
+void fetch_lanes_returned(struct fetch_lanes *l, enum fetch_lane_id lane, int64_t now_ms)
+{
+        l->busy[lane] = false;
+        if (!l->misplaced || l->gathering || now_ms + NEAR_MS < l->deadline_ms)
+                return;
+        l->gathering = true;
+        l->gather_until_ms = now_ms + GATHER_MS;
+}
+
+bool fetch_lanes_may_send(struct fetch_lanes *l, int64_t now_ms, bool *ret_regroup)
+{
+        bool any_busy = false;
+
+        *ret_regroup = false;
+        if (!l->gathering)
+                return true;
+        for (int i = 0; i < N_FETCH_LANES; i++)
+                any_busy |= l->busy[i];
+        if (any_busy && now_ms < l->gather_until_ms)
+                return false;
+        l->gathering = false;
+        l->misplaced = false;
+        l->deadline_ms = 0; /* a new round */
+        *ret_regroup = true;
+        return true;
+}

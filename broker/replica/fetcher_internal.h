@@ -1,0 +1,70 @@
+/* Shared by fetcher.c (partitions and lanes), fetcher_request.c (what is sent) and fetcher_range.c (out of
+ * range). Everything belongs to the replication loop's thread, except what fetchers.lock guards. */
+#pragma once
+
+#include "client/kclient.h"
+#include "replica/fetcher_core.h"
+#include "replica/replica_internal.h"
+
+struct fetcher;
+
+enum fetch_state { FETCH_READY, FETCH_IN_FLIGHT, FETCH_DELAYED, FETCH_RANGING };
+
+struct fetch_entry {         /* one partition followed through one fetcher in one leader epoch */
+        struct list node;    /* on fetcher.ready[lane] or fetcher.delayed, as state says */
+        struct partition *p; /* a reference */
+        struct fetcher *f;
+        int32_t epoch, failures;
+        enum fetch_state state;
+        enum fetch_lane_id lane;
+        size_t sent_at; /* in flight: its place in the lane's list */
+        int64_t fetch_offset, last_data_ms, due_ms;
+        struct uuid topic_id; /* as of the latest request */
+};
+
+struct fetch_lane {
+        struct fetcher *f;
+        enum fetch_lane_id id;
+        struct kclient *client;
+        struct fetch_entry **sent; /* in request order; NULL: withdrawn while in flight */
+        size_t n_sent, cap;
+        int32_t failures; /* in a row */
+};
+
+struct fetcher { /* one source broker */
+        struct list node;
+        struct fetchers *owner;
+        int32_t broker_id;
+        struct replica_endpoint endpoint;
+        bool has_endpoint, closing;
+        struct fetch_lane lanes[N_FETCH_LANES];
+        struct fetch_lanes core;
+        struct kclient *range_client;
+        struct list ready[N_FETCH_LANES], delayed;
+        struct loop_timer *timer;
+        int64_t timer_due_ms; /* INT64_MAX: not armed */
+};
+
+struct fetchers {
+        struct replica_manager *m;
+        struct loop *loop;
+        struct list all; /* struct fetcher */
+
+        pthread_mutex_t lock;
+        struct list wants; /* lock: partitions (a reference each) whose want_* changed */
+        bool stopped, task_posted;
+        struct loop_task task;
+};
+
+void fetch_entry_ready(struct fetch_entry *e, enum fetch_lane_id from);
+void fetch_entry_delay(struct fetch_entry *e, int64_t ms);
+void fetch_entry_ranging(struct fetch_entry *e); /* on no list until the leader has answered */
+void fetch_entry_drop(struct fetch_entry *e);
+void fetcher_schedule(struct fetcher *f);
+int fetcher_client(struct fetcher *f, struct kclient **client)
+        must_check; /* connects on first use; -EHOSTUNREACH */
+/* Build and send the Fetch of what is in lane->sent. -ENODATA: nothing is left of it. */
+int fetcher_send(struct fetch_lane *lane, int64_t max_wait_ms) must_check;
+void fetcher_on_fetched(int r, const void *response, struct arena *arena, void *userdata);
+/* The partition's end is outside the leader's log: ask where that is, and act on it. */
+void fetcher_find_range(struct fetch_entry *e);
