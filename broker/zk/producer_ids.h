@@ -10,7 +10,7 @@ struct producer_ids;
 /* @z and @loop are borrowed and must outlive it; ZooKeeper's answers are handled on @loop. */
 int producer_ids_new(struct zk *z, struct loop *loop, int32_t broker_id, struct producer_ids **ret)
         must_check;
-/* Requests that still wait are answered with -ECANCELED. On @loop's thread, or while @loop does not run. */
+/* [any thread] Requests that still wait are answered with -ECANCELED, on @loop, afterwards. */
 struct producer_ids *producer_ids_free(struct producer_ids *p);
 DEFINE_FREEP(struct producer_ids, producer_ids_free)
 

@@ -1,6 +1,7 @@
 /* What a broker keeps in ZooKeeper about itself: the persistent skeleton, the cluster id, /brokers/ids/N.
  *
- * All calls return at once; the callback comes exactly once, on @loop. The zk must outlive the call. */
+ * [any thread]. Calls return at once; the callback comes exactly once, on @loop, also when @z is freed
+ * meanwhile. */
 #pragma once
 
 #include "zk/zk.h"
@@ -21,15 +22,19 @@ typedef void (*zk_registration_fn)(const struct zk_registration_result *res, voi
  * When the node exists already (R83, R84): owned by the current session, it is ours, an earlier create whose
  * reply was lost; owned by an earlier session of this same @z (it may outlive its session, ZOOKEEPER-2985),
  * it is deleted with its exact version and created anew (KAFKA-7165, KAFKA-14845); owned by anybody else,
- * wait for its deletion up to the longer of both session timeouts known here plus a quarter, then -EEXIST:
- * another broker lives under this id, `error` names its session, host and port. Connection losses are retried
- * as long as the session lives. Other results: -EOWNERDEAD the session expired, -ECANCELED the zk was closed,
- * -EBADMSG /cluster/id is not readable. At once: -ENOMEM, -EINVAL. */
+ * wait for its deletion, for the negotiated session timeout plus a quarter and a second, then -EEXIST:
+ * another broker lives under this id, `error` names its session, host and port. An owner that changes
+ * meanwhile is alive: -EEXIST at once.
+ *
+ * Connection losses are retried as long as the session lives. Other results: -EOWNERDEAD the session expired,
+ * -ECANCELED the zk was freed, -EBADMSG /cluster/id is not readable, or what ZooKeeper said (-EPERM …).
+ * At once: -ENOMEM, -EINVAL. */
 int zk_register_broker(struct zk *z, struct loop *loop, int32_t broker_id, const struct znode_broker *broker,
                        zk_registration_fn fn, void *userdata) must_check;
 
 /* Delete the own /brokers/ids/N explicitly, so that the controller sees the end at once and not a session
- * timeout later (KAFKA-1235). Only a node of the current session is deleted. 0 also when there is none. */
-typedef void (*zk_done_fn)(int r, void *userdata);
-int zk_deregister_broker(struct zk *z, struct loop *loop, int32_t broker_id, zk_done_fn fn, void *userdata)
-        must_check;
+ * timeout later (KAFKA-1235). Only a node of the current session is deleted, in its exact version.
+ * r: 0, also when there is none of ours; else what ZooKeeper said. */
+typedef void (*zk_deregistered_fn)(int r, void *userdata);
+int zk_deregister_broker(struct zk *z, struct loop *loop, int32_t broker_id, zk_deregistered_fn fn,
+                         void *userdata) must_check;

@@ -76,7 +76,8 @@ void zk_metrics_register(void); /* stepdown_zk_*; once, at start-up */
 /* Operations: [any thread]; @loop is where @fn runs. They fail at once with -errno (and no callback) only for
  * -ENOMEM and -EINVAL (a malformed path, data over 1,000,000 bytes). Path and data are copied. While
  * disconnected they wait in FIFO order until the session is back, gone, or op_timeout_ms is over. version -1:
- * any. watch NULL: none. */
+ * any. watch NULL: none. Inside a callback @z is
+ * always safe to use, even after zk_free(): then everything answers -ECANCELED. */
 int zk_get(struct zk *z, struct loop *loop, const char *path, zk_watch_fn watch, zk_fn fn, void *userdata)
         must_check;
 int zk_exists(struct zk *z, struct loop *loop, const char *path, zk_watch_fn watch, zk_fn fn, void *userdata)
@@ -100,3 +101,7 @@ struct zk_op {
 /* All or nothing. res->r is the first real error. At most 1000 operations and 512 KiB. */
 int zk_multi(struct zk *z, struct loop *loop, const struct zk_op *ops, size_t n, zk_fn fn, void *userdata)
         must_check;
+/* Not an operation but ends like one: 0 after @delay_ms, earlier with -EOWNERDEAD or -ECANCELED. */
+int zk_delay(struct zk *z, struct loop *loop, int64_t delay_ms, zk_fn fn, void *userdata) must_check;
+/* No watch armed with this @userdata fires any more. On the thread of the loop they were armed with. */
+void zk_unwatch(struct zk *z, const void *userdata);

@@ -58,6 +58,7 @@ enum zk_req_kind {
         REQ_DELETE,
         REQ_SYNC,
         REQ_MULTI,
+        REQ_DELAY,     /* never sent */
         REQ_HEARTBEAT, /* this and below: our own, without a callback */
         REQ_NUDGE,
         REQ_CHROOT,
@@ -104,12 +105,14 @@ struct zk_req {
 /* Freed when nobody needs it: not the library (lib), not the caller (live), not a posted task (posted). */
 struct zk_watch {
         struct list node; /* zk_handle.watches while lib */
+        struct list all;  /* zk->watches from submission on */
         struct loop_task task;
         struct zk *z;
         struct loop *loop;
         zk_watch_fn fn;
         void *userdata;
         bool lib, live, posted;
+        bool cancelled; /* zk_unwatch(): goes its way, but nobody is told */
         char path[];
 };
 
@@ -138,6 +141,8 @@ struct zk {
         struct zk_handle *h;
         struct list retired;
         struct list queue, sent; /* both in order of submission, hence of deadline */
+        struct list delayed;
+        struct list watches;
         struct loop_task work_task;
         bool work_posted;
         struct loop_task event_task;
@@ -174,7 +179,8 @@ int zk_error(int rc); /* library code -> errno; no lock */
 /* No lock. @mem: bytes wanted behind it. NULL on out of memory. */
 struct zk_req *zk_req_new(struct zk *z, struct loop *loop, enum zk_req_kind kind, size_t mem, zk_fn fn,
                           void *userdata);
-void zk_submit(struct zk_req *q); /* no lock; takes over @q */
+void zk_submit(struct zk_req *q);                         /* no lock; takes over @q */
+void zk_submit_delay(struct zk_req *q, int64_t delay_ms); /* likewise */
 /* Completion thread. begin takes the lock; between the two the result is copied when the caller still waits;
  * end completes, drops the library's reference, sends what waits and unlocks. @copied: 0 or -ENOMEM. */
 struct zk_req *zk_reply_begin(const void *data);
@@ -183,7 +189,7 @@ void zk_pump(struct zk *z);
 void zk_send_heartbeat(struct zk *z);
 void zk_send_nudge(struct zk *z);
 void zk_send_chroot(struct zk *z);
-void zk_fail_queued(struct zk *z, int r);
+void zk_fail_queued(struct zk *z, int r); /* and the delayed */
 void zk_fail_sent(struct zk *z, int r);
 void zk_sweep(struct zk *z, int64_t now_ms);
 void zk_forget_reqs(struct zk_handle *h); /* after zookeeper_close() */
@@ -196,6 +202,7 @@ int zk_call(struct zk_req *q); /* hand it to the library; its code */
 struct zk_watch *zk_watch_new(struct zk *z, struct loop *loop, const char *path, zk_watch_fn fn,
                               void *userdata); /* no lock; takes its reference when submitted */
 void zk_watch_on_event(zhandle_t *zh, int type, int state, const char *path, void *ctx); /* takes the lock */
+void zk_watch_submitted(struct zk_watch *w);
 void zk_watch_sent(struct zk_watch *w, struct zk_handle *h);
 void zk_watch_unsent(struct zk_watch *w);            /* the library refused the call */
 void zk_watch_reply(struct zk_watch *w, bool armed); /* not armed: the library has forgotten it */

@@ -172,6 +172,18 @@ int zk_sync(struct zk *z, struct loop *loop, zk_fn fn, void *userdata)
         return 0;
 }
 
+int zk_delay(struct zk *z, struct loop *loop, int64_t delay_ms, zk_fn fn, void *userdata)
+{
+        struct zk_req *q;
+        int r;
+
+        r = build(z, loop, REQ_DELAY, "/", NULL, fn, userdata, &q);
+        if (r < 0)
+                return r;
+        zk_submit_delay(q, delay_ms);
+        return 0;
+}
+
 static int multi_size(const struct zk *z, const struct zk_op *ops, size_t n, size_t *ret)
 {
         size_t bytes = 0, wire = 0;

@@ -209,22 +209,39 @@ void zk_pump(struct zk *z)
         }
 }
 
+static void submit_to(struct zk_req *q, struct list *list)
+{
+        struct zk *z = q->z;
+
+        (void)pthread_mutex_lock(&z->lock);
+        z->refs++;
+        if (q->watch)
+                zk_watch_submitted(q->watch);
+        if (z->state == ZKS_CLOSED) {
+                finish(q, -ECANCELED);
+        } else if (z->state == ZKS_EXPIRED || z->state == ZKS_AUTH_FAILED) {
+                finish(q, -EOWNERDEAD);
+        } else if (q->kind == REQ_DELAY && q->deadline_ms <= clock_mono_ms()) {
+                finish(q, 0);
+        } else {
+                list_push_back(list, &q->node);
+                zk_pump(z);
+        }
+        zk_unlock(z);
+}
+
 void zk_submit(struct zk_req *q)
 {
         struct zk *z = q->z;
 
         q->deadline_ms = clock_mono_ms() + z->op_timeout_ms;
-        (void)pthread_mutex_lock(&z->lock);
-        z->refs += q->watch ? 2 : 1;
-        if (z->state == ZKS_CLOSED) {
-                finish(q, -ECANCELED);
-        } else if (z->state == ZKS_EXPIRED || z->state == ZKS_AUTH_FAILED) {
-                finish(q, -EOWNERDEAD);
-        } else {
-                list_push_back(&z->queue, &q->node);
-                zk_pump(z);
-        }
-        zk_unlock(z);
+        submit_to(q, &z->queue);
+}
+
+void zk_submit_delay(struct zk_req *q, int64_t delay_ms)
+{
+        q->deadline_ms = clock_mono_ms() + delay_ms;
+        submit_to(q, &q->z->delayed);
 }
 
 struct zk_req *zk_reply_begin(const void *data)
@@ -318,6 +335,8 @@ void zk_fail_queued(struct zk *z, int r)
 {
         while (!list_empty(&z->queue))
                 finish(list_entry(z->queue.next, struct zk_req, node), r);
+        while (!list_empty(&z->delayed))
+                finish(list_entry(z->delayed.next, struct zk_req, node), r);
 }
 
 void zk_fail_sent(struct zk *z, int r)
@@ -342,6 +361,12 @@ void zk_sweep(struct zk *z, int64_t now_ms)
 {
         sweep_list(&z->sent, now_ms);
         sweep_list(&z->queue, now_ms);
+        list_for_each_safe (it, tmp, &z->delayed) {
+                struct zk_req *q = list_entry(it, struct zk_req, node);
+
+                if (q->deadline_ms <= now_ms)
+                        finish(q, 0);
+        }
 }
 
 void zk_forget_reqs(struct zk_handle *h)

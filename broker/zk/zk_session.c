@@ -458,6 +458,8 @@ int zk_new(const struct zk_options *o, struct zk **ret)
         list_init(&z->retired);
         list_init(&z->queue);
         list_init(&z->sent);
+        list_init(&z->delayed);
+        list_init(&z->watches);
         z->session_timeout_ms = o->session_timeout_ms;
         z->op_timeout_ms = o->op_timeout_ms > 0 ? o->op_timeout_ms : DEFAULT_OP_TIMEOUT_MS;
         z->max_inflight = o->max_inflight > 0 ? o->max_inflight : DEFAULT_MAX_INFLIGHT;

@@ -15,6 +15,7 @@ struct zk_watch *zk_watch_new(struct zk *z, struct loop *loop, const char *path,
         if (!w)
                 return NULL;
         list_init(&w->node);
+        list_init(&w->all);
         w->task = (struct loop_task){.fn = deliver, .userdata = w};
         w->z = z;
         w->loop = loop;
@@ -30,6 +31,7 @@ static void reap(struct zk_watch *w)
         if (w->lib || w->live || w->posted)
                 return;
         list_remove(&w->node);
+        list_remove(&w->all);
         w->z->refs--;
         free(w);
 }
@@ -39,6 +41,8 @@ static void fire(struct zk_watch *w)
         if (!w->live)
                 return;
         w->live = false;
+        if (w->cancelled)
+                return;
         w->posted = true;
         loop_post_task(w->loop, &w->task);
 }
@@ -47,12 +51,12 @@ static void deliver(void *userdata)
 {
         struct zk_watch *w = userdata;
         struct zk *z = w->z;
-        bool closed;
+        bool wanted;
 
         (void)pthread_mutex_lock(&z->lock);
-        closed = z->state == ZKS_CLOSED;
+        wanted = z->state != ZKS_CLOSED && !w->cancelled;
         zk_unlock(z);
-        if (!closed)
+        if (wanted)
                 w->fn(w->path, w->userdata);
 
         (void)pthread_mutex_lock(&z->lock);
@@ -79,6 +83,12 @@ void zk_watch_on_event(zhandle_t *zh, int type, int state, const char *path, voi
         fire(w);
         reap(w);
         zk_unlock(z);
+}
+
+void zk_watch_submitted(struct zk_watch *w)
+{
+        w->z->refs++;
+        list_push_back(&w->z->watches, &w->all);
 }
 
 void zk_watch_sent(struct zk_watch *w, struct zk_handle *h)
@@ -112,6 +122,18 @@ void zk_watches_fire(struct zk_handle *h)
 {
         list_for_each (it, &h->watches)
                 fire(list_entry(it, struct zk_watch, node));
+}
+
+void zk_unwatch(struct zk *z, const void *userdata)
+{
+        (void)pthread_mutex_lock(&z->lock);
+        list_for_each (it, &z->watches) {
+                struct zk_watch *w = list_entry(it, struct zk_watch, all);
+
+                if (w->userdata == userdata)
+                        w->cancelled = true;
+        }
+        zk_unlock(z);
 }
 
 void zk_watches_forget(struct zk_handle *h)

@@ -74,3 +74,13 @@ int do_delete(struct client *c, const char *path, int32_t version);
  * password is the server's secret made from the id, so it is computed, not asked for. Whether the victim
  * hears at once depends on who held the session last; either way it expires. */
 void zk_test_kill_session(const char *address, int64_t session_id);
+
+/* A TCP proxy before the server, to lose what a network can lose. */
+struct proxy;
+struct proxy *proxy_new(void);
+void proxy_free(struct proxy *p);
+const char *proxy_address(const struct proxy *p);
+void proxy_swallow_replies(struct proxy *p); /* requests still pass */
+/* Cut every connection; the next one is told that its session has expired, though it lives on at the server
+ * until its time is over (as in ZOOKEEPER-2985). Later ones pass again. */
+void proxy_cut_and_feign_expiry(struct proxy *p);
