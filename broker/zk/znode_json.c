@@ -5,11 +5,13 @@
 
 #include "base/parse.h"
 
-/* Blank out every comma that only white space separates from a closing bracket, outside strings. */
+/* Blank out a comma after an element that only white space separates from the closing bracket, outside
+ * strings. */
 static void drop_trailing_commas(char *s, size_t len)
 {
         bool in_string = false;
-        size_t comma = SIZE_MAX;
+        size_t comma = SIZE_MAX; /* the last thing seen is a comma after an element, here */
+        char last = '[';
 
         for (size_t i = 0; i < len; i++) {
                 char c = s[i];
@@ -25,8 +27,9 @@ static void drop_trailing_commas(char *s, size_t len)
                         continue;
                 if ((c == ']' || c == '}') && comma != SIZE_MAX)
                         s[comma] = ' ';
-                comma = c == ',' ? i : SIZE_MAX;
+                comma = c == ',' && last != '[' && last != '{' && last != ',' ? i : SIZE_MAX;
                 in_string = c == '"';
+                last = c;
         }
 }
 

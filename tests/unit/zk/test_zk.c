@@ -336,9 +336,15 @@ static bool lease_invalid(void *userdata)
         return !zk_lease_valid(userdata);
 }
 
-static bool boot_time_reached(void *userdata)
+static bool back_or_expired(void *userdata)
 {
-        return clock_boot_ms() >= *(int64_t *)userdata;
+        struct client *c = userdata;
+        bool yes;
+
+        (void)pthread_mutex_lock(&c->lock);
+        yes = c->events[ZK_CONNECTED] > 1 || c->events[ZK_EXPIRED] > 0;
+        (void)pthread_mutex_unlock(&c->lock);
+        return yes;
 }
 
 static bool lease_valid(void *userdata)
@@ -347,10 +353,10 @@ static bool lease_valid(void *userdata)
 }
 
 /* F2: the server is stopped, so nothing is confirmed and no session can expire before it goes on. */
-static void the_lease_ends_before_the_session_can_have_and_queued_operations_hear_of_the_expiry(void **state)
+static void the_lease_ends_before_the_session_can_have(void **state)
 {
         struct client *c = client_new(2000, 60000);
-        struct seen *sent = seen_new(), *queued = seen_new();
+        struct seen *sent = seen_new();
         int64_t stop_ms, deadline_ms, timeout_ms;
 
         (void)state;
@@ -375,22 +381,62 @@ static void the_lease_ends_before_the_session_can_have_and_queued_operations_hea
         client_wait_event(c, ZK_DISCONNECTED, 1);
         seen_wait_calls(sent, 100);
         assert_true(sent->r == -ETIMEDOUT || sent->r == -ECONNRESET); /* either way: outcome unknown */
-        for (int i = 0; i < 100; i++) /* these wait for the session to come back */
-                assert_int_equal(zk_set(c->z, c->loop, "/n", "y", -1, on_seen, queued), 0);
+        assert_false(zk_lease_valid(c->z));
+        fixture_server_signal(SIGCONT); /* whether the session lives on is the server's race */
+        wait_until(back_or_expired, c);
+        client_free(c);
+        assert_int_equal(sent->calls, 100);
+        seen_free(sent);
+}
 
-        /* Let the session's time pass at the server while it sleeps: waking up, it expires it. */
-        deadline_ms = stop_ms + 3 * timeout_ms;
-        wait_until(boot_time_reached, &deadline_ms);
-        fixture_server_signal(SIGCONT);
+static void what_waits_for_the_connection_hears_of_the_expiry(void **state)
+{
+        struct proxy *p = proxy_new();
+        struct client *c = client_new_at(proxy_address(p), 10000, 60000);
+        struct seen *queued = seen_new();
+
+        (void)state;
+        client_connected(c);
+        proxy_refuse(p);
+        client_wait_event(c, ZK_DISCONNECTED, 1);
+        for (int i = 0; i < 100; i++)
+                assert_int_equal(zk_set(c->z, c->loop, "/n", "y", -1, on_seen, queued), 0);
+        proxy_cut_and_feign_expiry(p);
         client_wait_event(c, ZK_EXPIRED, 1);
         seen_wait_calls(queued, 100);
         assert_int_equal(queued->r, -EOWNERDEAD);
         assert_int_equal(zk_lease_deadline_ms(c->z), 0);
         client_free(c);
-        assert_int_equal(sent->calls, 100);
         assert_int_equal(queued->calls, 100);
-        seen_free(sent);
         seen_free(queued);
+        proxy_free(p);
+}
+
+static void what_waits_for_the_connection_is_sent_when_it_is_back(void **state)
+{
+        struct proxy *p = proxy_new();
+        struct client *c = client_new_at(proxy_address(p), 10000, 60000);
+        struct seen *watch = seen_new(), *queued = seen_new();
+        int64_t session;
+
+        (void)state;
+        assert_int_equal(do_create(c, "/back", "0", false), 0);
+        session = zk_session_id(c->z);
+        assert_int_equal(zk_get(c->z, c->loop, "/back", on_seen_watch, on_seen, watch), 0);
+        assert_int_equal(seen_wait(watch), 0);
+        proxy_refuse(p);
+        client_wait_event(c, ZK_DISCONNECTED, 1);
+        assert_int_equal(zk_set(c->z, c->loop, "/back", "1", 0, on_seen, queued), 0);
+        proxy_accept(p);
+        assert_int_equal(seen_wait(queued), 0);
+        seen_wait_watch(watch, 1); /* watches survive a reconnection */
+        assert_int_equal(zk_session_id(c->z), session);
+        assert_int_equal(c->events[ZK_EXPIRED], 0);
+        assert_int_equal(do_delete(c, "/back", -1), 0);
+        client_free(c);
+        seen_free(watch);
+        seen_free(queued);
+        proxy_free(p);
 }
 
 struct watched_lease {
@@ -444,6 +490,50 @@ static void a_host_name_is_resolved_and_an_unreachable_server_does_not_block(voi
         seen_free(s);
 }
 
+static void an_unwatched_watch_stays_silent(void **state)
+{
+        struct client *c = client_new(6000, 0);
+        struct seen *dropped = seen_new(), *kept = seen_new();
+
+        (void)state;
+        assert_int_equal(do_create(c, "/n", "0", false), 0);
+        assert_int_equal(zk_get(c->z, c->loop, "/n", on_seen_watch, on_seen, dropped), 0);
+        assert_int_equal(zk_get(c->z, c->loop, "/n", on_seen_watch, on_seen, kept), 0);
+        assert_int_equal(seen_wait(kept), 0);
+        zk_unwatch(c->z, dropped);
+        assert_int_equal(do_set(c, "/n", "1", -1), 0);
+        seen_wait_watch(kept, 1);
+        client_free(c);
+        assert_int_equal(dropped->watch_calls, 0);
+        seen_free(dropped);
+        seen_free(kept);
+}
+
+static void a_delay_ends_by_itself_or_with_the_session_or_the_handle(void **state)
+{
+        struct client *c = client_new(4000, 0);
+        struct seen *timed = seen_new(), *expired = seen_new(), *closed = seen_new();
+        int64_t start_ms = clock_mono_ms();
+
+        (void)state;
+        assert_int_equal(zk_delay(c->z, c->loop, 200, on_seen, timed), 0);
+        assert_int_equal(seen_wait(timed), 0);
+        assert_in_range(clock_mono_ms() - start_ms, 200, 5000);
+        client_connected(c);
+        assert_int_equal(zk_delay(c->z, c->loop, 60000, on_seen, expired), 0);
+        zk_test_kill_session(fixture_address(), zk_session_id(c->z));
+        assert_int_equal(seen_wait(expired), -EOWNERDEAD);
+        client_wait_event(c, ZK_EXPIRED, 1);
+        assert_int_equal(zk_reopen(c->z), 0);
+        assert_int_equal(zk_delay(c->z, c->loop, 60000, on_seen, closed), 0);
+        client_free(c);
+        assert_int_equal(closed->calls, 1);
+        assert_int_equal(closed->r, -ECANCELED);
+        seen_free(timed);
+        seen_free(expired);
+        seen_free(closed);
+}
+
 struct self_free {
         struct client *c;
         struct seen *s;
@@ -493,9 +583,13 @@ int main(int argc, char **argv)
                 TEST(closing_waits_for_what_was_sent),
                 TEST(an_operation_times_out_at_its_deadline_although_the_library_still_waits),
                 TEST(expiry_ends_every_operation_and_watch_once_and_reopen_starts_anew),
-                TEST(the_lease_ends_before_the_session_can_have_and_queued_operations_hear_of_the_expiry),
+                TEST(the_lease_ends_before_the_session_can_have),
+                TEST(what_waits_for_the_connection_hears_of_the_expiry),
+                TEST(what_waits_for_the_connection_is_sent_when_it_is_back),
                 TEST(the_lease_advances_by_heartbeats_alone),
                 TEST(a_host_name_is_resolved_and_an_unreachable_server_does_not_block),
+                TEST(an_unwatched_watch_stays_silent),
+                TEST(a_delay_ends_by_itself_or_with_the_session_or_the_handle),
                 TEST(it_may_be_freed_from_a_callback_of_its_own),
         };
 

@@ -81,6 +81,8 @@ struct proxy *proxy_new(void);
 void proxy_free(struct proxy *p);
 const char *proxy_address(const struct proxy *p);
 void proxy_swallow_replies(struct proxy *p); /* requests still pass */
+void proxy_refuse(struct proxy *p);          /* cut every connection and let none through */
+void proxy_accept(struct proxy *p);          /* the end of that */
 /* Cut every connection; the next one is told that its session has expired, though it lives on at the server
  * until its time is over (as in ZOOKEEPER-2985). Later ones pass again. */
 void proxy_cut_and_feign_expiry(struct proxy *p);

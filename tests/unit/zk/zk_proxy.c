@@ -18,7 +18,7 @@ struct proxy {
         int listener;
         char address[64];
         pthread_t thread;
-        _Atomic bool stop, swallow, cut, feign;
+        _Atomic bool stop, swallow, cut, refuse, feign;
         size_t n_pairs;
         int client[MAX_PAIRS], server[MAX_PAIRS];
 };
@@ -72,9 +72,11 @@ static void accept_one(struct proxy *p)
                 feign_expiry(fd);
                 return;
         }
-        up = dial_server();
+        up = atomic_load(&p->refuse) ? -1 : dial_server();
         if (up < 0 || p->n_pairs == MAX_PAIRS) {
                 (void)close(fd);
+                if (up >= 0)
+                        (void)close(up);
                 return;
         }
         p->client[p->n_pairs] = fd;
@@ -171,5 +173,17 @@ void proxy_cut_and_feign_expiry(struct proxy *p)
 {
         atomic_store(&p->feign, true);
         atomic_store(&p->swallow, false);
+        atomic_store(&p->refuse, false);
         atomic_store(&p->cut, true);
+}
+
+void proxy_refuse(struct proxy *p)
+{
+        atomic_store(&p->refuse, true);
+        atomic_store(&p->cut, true);
+}
+
+void proxy_accept(struct proxy *p)
+{
+        atomic_store(&p->refuse, false);
 }
