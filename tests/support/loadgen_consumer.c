@@ -89,16 +89,20 @@ void *consumer_main(void *userdata)
         return NULL;
 }
 
+/* One request a leader, not one a partition: ListOffsets for the timestamp that means "the end". */
 bool consumer_caught_up(struct run *run)
 {
-        for (int32_t i = 0; i < ledger_partitions(run->ledger); i++) {
-                int64_t low, high;
+        int32_t n = ledger_partitions(run->ledger);
+        rd_kafka_topic_partition_list_t *ends = rd_kafka_topic_partition_list_new(n);
+        bool all = true;
 
-                if (rd_kafka_query_watermark_offsets(run->consumer, run->options.topic, i, &low, &high,
-                                                     1000) != RD_KAFKA_RESP_ERR_NO_ERROR)
-                        return false;
-                if (run->positions[i] < high)
-                        return false;
-        }
-        return true;
+        for (int32_t i = 0; i < n; i++)
+                rd_kafka_topic_partition_list_add(ends, run->options.topic, i)->offset = RD_KAFKA_OFFSET_END;
+        if (rd_kafka_offsets_for_times(run->consumer, ends, 5000) != RD_KAFKA_RESP_ERR_NO_ERROR)
+                all = false;
+        for (int i = 0; i < ends->cnt && all; i++)
+                all = ends->elems[i].err == RD_KAFKA_RESP_ERR_NO_ERROR && ends->elems[i].offset >= 0 &&
+                      run->positions[ends->elems[i].partition] >= ends->elems[i].offset;
+        rd_kafka_topic_partition_list_destroy(ends);
+        return all;
 }
