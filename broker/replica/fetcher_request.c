@@ -7,10 +7,11 @@
 #include "base/slog.h"
 #include "wire/fetch.h"
 
-#define FETCH_API          1
-#define VERSION_WITH_IDS   17
-#define VERSION_WITH_NAMES 12 /* the newest that goes without topic ids; has LastFetchedEpoch (KAFKA-10554)  \
-                               */
+#define FETCH_API        1
+#define VERSION_WITH_IDS 17
+#define VERSION_WITH_NAMES                                                                                   \
+        12 /* the newest that goes without topic ids; has LastFetchedEpoch (KAFKA-10554)                     \
+            */
 #define FIRST_BACKOFF_MS      10 /* LeaderAndIsr reaches the leader and us at about the same time */
 #define CONNECTION_BACKOFF_MS 50
 

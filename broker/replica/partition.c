@@ -363,6 +363,7 @@ static int16_t append_error(int r)
                 {-ESTALE, KAFKA_INVALID_PRODUCER_EPOCH},
                 {-EIO, KAFKA_STORAGE_ERROR},
                 {-ENOSPC, KAFKA_STORAGE_ERROR},
+                {-EPERM, KAFKA_NOT_LEADER_OR_FOLLOWER}, /* the log knows a later epoch than ours */
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {

@@ -28,7 +28,7 @@ struct replica_manager {
 
         struct loop *replication, *housekeeping;
         bool threads_started, shut_down; /* the owner's thread */
-        struct loop_timer *isr_tick, *isr_retry, *hw_checkpoint, *retention;
+        struct loop_timer *isr_tick, *isr_retry, *hw_checkpoint, *retention, *recovery_points;
         struct purgatory *produce, *fetch;
         struct fetchers *fetchers;
 

@@ -22,6 +22,7 @@ void replica_options_default(struct replica_options *ret)
                 .fetch_max_bytes = 55 << 20,
                 .replica_high_watermark_checkpoint_interval_ms = 5000,
                 .log_retention_check_interval_ms = 300000,
+                .log_flush_offset_checkpoint_interval_ms = 60000,
                 .alter_partition_retry_ms = 50,
         };
         log_config_default(&ret->log_defaults);
@@ -117,6 +118,18 @@ static int on_retention(struct loop *l, void *userdata)
         return 0;
 }
 
+static int on_recovery_points(struct loop *l, void *userdata)
+{
+        struct replica_manager *m = userdata;
+        int r = log_manager_write_recovery_points(m->logs);
+
+        (void)l;
+        if (r < 0)
+                slog_warning("recovery-points-failed",
+                             "the recovery points could not be written; tried again", SL_ERR(r));
+        return 0;
+}
+
 static int add_timers(struct replica_manager *m)
 {
         const struct {
@@ -130,6 +143,8 @@ static int add_timers(struct replica_manager *m)
                 {m->housekeeping, on_hw_checkpoint, &m->hw_checkpoint,
                  m->options.replica_high_watermark_checkpoint_interval_ms},
                 {m->housekeeping, on_retention, &m->retention, m->options.log_retention_check_interval_ms},
+                {m->housekeeping, on_recovery_points, &m->recovery_points,
+                 m->options.log_flush_offset_checkpoint_interval_ms},
         };
         int r;
 

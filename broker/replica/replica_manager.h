@@ -42,6 +42,7 @@ struct replica_options { /* names are Kafka's */
         int32_t fetch_max_bytes; /* upper bound of any answer to a Fetch */
         int64_t replica_high_watermark_checkpoint_interval_ms;
         int64_t log_retention_check_interval_ms;
+        int64_t log_flush_offset_checkpoint_interval_ms;
         int64_t alter_partition_retry_ms;
         struct log_config log_defaults; /* for topics without a configuration of their own */
 };

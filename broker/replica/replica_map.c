@@ -114,6 +114,24 @@ static void configure(struct replica_manager *m, struct partition *p)
         replica_perform(m, p, &e);
 }
 
+void replica_set_topic_id(struct replica_manager *m, struct partition *p, const struct uuid *id)
+{
+        struct partition_key k = key_of(id, sizeof(*id), p->index);
+        int r;
+
+        if (uuid_is_zero(id))
+                return;
+        r = log_manager_set_topic_id(m->logs, p->topic, p->index, id);
+        if (r < 0)
+                slog_warning("topic-id-not-written", "the id of a replica's topic could not be written",
+                             SL_STR("topic", p->topic), SL_INT("partition", p->index), SL_ERR(r));
+        pthread_rwlock_wrlock(&m->map_lock);
+        if (map_get(m->by_id, k.bytes, k.len) != p && map_set(m->by_id, k.bytes, k.len, p, NULL) < 0)
+                slog_warning("out-of-memory", "a partition can be fetched by name only",
+                             SL_STR("topic", p->topic), SL_INT("partition", p->index));
+        pthread_rwlock_unlock(&m->map_lock);
+}
+
 int replica_add(struct replica_manager *m, const char *topic, int32_t index, struct partition_log *log,
                 struct partition **ret)
 {
@@ -124,6 +142,8 @@ int replica_add(struct replica_manager *m, const char *topic, int32_t index, str
         r = partition_new(&m->env, topic, index, log, log_manager_checkpointed_hw(m->logs, topic, index), &p);
         if (r < 0)
                 return r;
+        if (log_manager_topic_id(m->logs, topic, index, &p->topic_id) < 0)
+                p->topic_id = (struct uuid){0}; /* LeaderAndIsr will say */
         configure(m, p);
         k = key_of(topic, strlen(topic), index);
         pthread_rwlock_wrlock(&m->map_lock);
@@ -131,6 +151,7 @@ int replica_add(struct replica_manager *m, const char *topic, int32_t index, str
         pthread_rwlock_unlock(&m->map_lock);
         if (r < 0)
                 return r;
+        replica_set_topic_id(m, p, &p->topic_id);
         *ret = partition_ref(p);
         p = NULL; /* the map's reference */
         return 0;
@@ -143,19 +164,6 @@ int replica_create(struct replica_manager *m, const char *topic, int32_t index, 
 
         r = log_manager_get(m->logs, topic, index, true, &log);
         return r < 0 ? r : replica_add(m, topic, index, log, ret);
-}
-
-void replica_set_topic_id(struct replica_manager *m, struct partition *p, const struct uuid *id)
-{
-        struct partition_key k = key_of(id, sizeof(*id), p->index);
-
-        if (uuid_is_zero(id))
-                return;
-        pthread_rwlock_wrlock(&m->map_lock);
-        if (map_get(m->by_id, k.bytes, k.len) != p && map_set(m->by_id, k.bytes, k.len, p, NULL) < 0)
-                slog_warning("out-of-memory", "a partition can be fetched by name only",
-                             SL_STR("topic", p->topic), SL_INT("partition", p->index));
-        pthread_rwlock_unlock(&m->map_lock);
 }
 
 void replica_remove(struct replica_manager *m, struct partition *p)
