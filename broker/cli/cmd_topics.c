@@ -23,30 +23,32 @@ struct topics_options {
 #define AT(m) offsetof(struct topics_options, m)
 
 static const struct cli_option options[] = {
-        { "bootstrap", CLI_STRING, AT(bootstrap), "HOST:PORT,…",
-          "brokers to ask, tried in order (default: $STEPDOWN_BOOTSTRAP or 127.0.0.1:9092)", 0, 0 },
-        { "topic", CLI_STRING, AT(topic), "TOPIC", "the topic; list and describe: all topics without it", 0, 0 },
-        { "under-replicated-partitions", CLI_FLAG, AT(under_replicated), NULL,
-          "list only partitions with fewer replicas in sync than assigned", 0, 0 },
-        { "unavailable-partitions", CLI_FLAG, AT(unavailable), NULL,
-          "list only partitions without a live leader; with the option above: either of the two", 0, 0 },
-        { "partitions", CLI_INT32, AT(partitions), "N", "create: number of partitions (default: the broker's num.partitions)",
-          1, 1000000 },
-        { "replication-factor", CLI_INT32, AT(replication_factor), "N",
-          "create: replicas of a partition (default: the broker's default.replication.factor)", 1, 32767 },
-        { "replica-assignment-list", CLI_STRING, AT(assignment), "1:2,2:3",
-          "create: broker ids of each partition's replicas, the preferred leader first", 0, 0 },
-        { "config", CLI_STRING, AT(config), "KEY=VALUE,…", "create: settings of the topic", 0, 0 },
-        { "timeout", CLI_DURATION_MS, AT(timeout_ms), "TIME", "how long to wait for an answer (default 30s)", 0, 0 },
-        { "json", CLI_FLAG, AT(json), NULL, "list and describe: one JSON document", 0, 0 },
+        {"bootstrap", CLI_STRING, AT(bootstrap), "HOST:PORT,…",
+         "brokers to ask, tried in order (default: $STEPDOWN_BOOTSTRAP or 127.0.0.1:9092)", 0, 0},
+        {"topic", CLI_STRING, AT(topic), "TOPIC", "the topic; list and describe: all topics without it", 0,
+         0},
+        {"under-replicated-partitions", CLI_FLAG, AT(under_replicated), NULL,
+         "list only partitions with fewer replicas in sync than assigned", 0, 0},
+        {"unavailable-partitions", CLI_FLAG, AT(unavailable), NULL,
+         "list only partitions without a live leader; with the option above: either of the two", 0, 0},
+        {"partitions", CLI_INT32, AT(partitions), "N",
+         "create: number of partitions (default: the broker's num.partitions)", 1, 1000000},
+        {"replication-factor", CLI_INT32, AT(replication_factor), "N",
+         "create: replicas of a partition (default: the broker's default.replication.factor)", 1, 32767},
+        {"replica-assignment-list", CLI_STRING, AT(assignment), "1:2,2:3",
+         "create: broker ids of each partition's replicas, the preferred leader first", 0, 0},
+        {"config", CLI_STRING, AT(config), "KEY=VALUE,…", "create: settings of the topic", 0, 0},
+        {"timeout", CLI_DURATION_MS, AT(timeout_ms), "TIME", "how long to wait for an answer (default 30s)",
+         0, 0},
+        {"json", CLI_FLAG, AT(json), NULL, "list and describe: one JSON document", 0, 0},
 };
 
 static const struct cli_exit_row exits[] = {
-        { CLI_OK, "done" },
-        { CLI_FAILED, "the cluster refused; the reason is on standard error" },
-        { CLI_USAGE, "the command line is wrong" },
-        { CLI_UNAVAILABLE, "no broker, or no controller, answered" },
-        { 0, NULL },
+        {CLI_OK, "done"},
+        {CLI_FAILED, "the cluster refused; the reason is on standard error"},
+        {CLI_USAGE, "the command line is wrong"},
+        {CLI_UNAVAILABLE, "no broker, or no controller, answered"},
+        {0, NULL},
 };
 
 /* --- list and describe --- */
@@ -77,7 +79,8 @@ static void print_ids(const char *label, const int32_t *ids, int32_t n)
                 printf("%s%d", i ? "," : "", ids[i]);
 }
 
-static void print_partition(const struct metadata_response_topic *t, const struct metadata_response_partition *p)
+static void print_partition(const struct metadata_response_topic *t,
+                            const struct metadata_response_partition *p)
 {
         printf("topic: %.*s\tpartition: %d\tleader: ", (int)t->name.len, t->name.data, p->partition_index);
         if (p->leader_id < 0)
@@ -100,8 +103,8 @@ static json_t *ids_json(const int32_t *ids, int32_t n)
 
 static json_t *partition_json(const struct metadata_response_partition *p)
 {
-        json_t *o = json_pack("{s:i, s:i, s:i}", "partition", (int)p->partition_index, "leader", (int)p->leader_id,
-                              "leader_epoch", (int)p->leader_epoch);
+        json_t *o = json_pack("{s:i, s:i, s:i}", "partition", (int)p->partition_index, "leader",
+                              (int)p->leader_id, "leader_epoch", (int)p->leader_epoch);
 
         (void)json_object_set_new(o, "replicas", ids_json(p->replica_nodes.items, p->replica_nodes.n));
         (void)json_object_set_new(o, "isr", ids_json(p->isr_nodes.items, p->isr_nodes.n));
@@ -142,8 +145,9 @@ static void print_topic(const struct topics_options *o, const struct metadata_re
 
         uuid_format(&t->topic_id, id);
         if (heading)
-                printf("topic: %.*s\tid: %s\tpartitions: %d\treplication factor: %d\n", (int)t->name.len, t->name.data, id,
-                       t->partitions.n, t->partitions.n > 0 ? t->partitions.items[0].replica_nodes.n : 0);
+                printf("topic: %.*s\tid: %s\tpartitions: %d\treplication factor: %d\n", (int)t->name.len,
+                       t->name.data, id, t->partitions.n,
+                       t->partitions.n > 0 ? t->partitions.items[0].replica_nodes.n : 0);
         for (int32_t i = 0; i < t->partitions.n; i++)
                 if (is_wanted(o, m, &t->partitions.items[i]))
                         print_partition(t, &t->partitions.items[i]);
@@ -186,7 +190,8 @@ static int run_list(struct kafka_admin *k, const struct topics_options *o, bool 
         r = kafka_admin_metadata(k, o->topic, &m);
         if (r < 0)
                 return fail(k, r);
-        if (o->topic && m->topics.n == 1 && m->topics.items[0].error_code == KAFKA_UNKNOWN_TOPIC_OR_PARTITION) {
+        if (o->topic && m->topics.n == 1 &&
+            m->topics.items[0].error_code == KAFKA_UNKNOWN_TOPIC_OR_PARTITION) {
                 fprintf(stderr, "stepdown topics: topic %s doesn't exist!\n", o->topic);
                 return CLI_FAILED;
         }
@@ -213,7 +218,8 @@ static size_t count(const char *s, char c)
         return n;
 }
 
-static int parse_replicas(struct arena *a, const char *text, size_t len, struct create_topics_request_assignment *ret)
+static int parse_replicas(struct arena *a, const char *text, size_t len,
+                          struct create_topics_request_assignment *ret)
 {
         char *list = arena_strndup(a, text, len), *rest = list, *one;
 
@@ -259,28 +265,33 @@ static int parse_config(struct arena *a, const char *text, struct create_topics_
                 if (!value)
                         return -EINVAL;
                 *value++ = '\0';
-                t->configs.items[t->configs.n++] =
-                        (struct create_topics_request_config){ .name = wire_str(one), .value = wire_str(value) };
+                t->configs.items[t->configs.n++] = (struct create_topics_request_config){
+                        .name = wire_str(one), .value = wire_str(value)};
         }
         return 0;
 }
 
-static int fill_topic(struct kafka_admin *k, const struct topics_options *o, struct create_topics_request_topic *t)
+static int fill_topic(struct kafka_admin *k, const struct topics_options *o,
+                      struct create_topics_request_topic *t)
 {
         int r = 0;
 
         t->name = wire_str(o->topic);
         t->num_partitions = o->assignment || o->partitions == 0 ? -1 : o->partitions;
-        t->replication_factor = (int16_t)(o->assignment || o->replication_factor == 0 ? -1 : o->replication_factor);
+        t->replication_factor =
+                (int16_t)(o->assignment || o->replication_factor == 0 ? -1 : o->replication_factor);
         if (o->assignment)
                 r = parse_assignment(&k->arena, o->assignment, t);
         if (r == -EINVAL)
-                fprintf(stderr, "stepdown topics: --replica-assignment-list '%s' is not of the form 1:2,2:3\n", o->assignment);
+                fprintf(stderr,
+                        "stepdown topics: --replica-assignment-list '%s' is not of the form 1:2,2:3\n",
+                        o->assignment);
         if (r < 0 || !o->config)
                 return r;
         r = parse_config(&k->arena, o->config, t);
         if (r == -EINVAL)
-                fprintf(stderr, "stepdown topics: --config '%s' is not of the form KEY=VALUE,KEY=VALUE\n", o->config);
+                fprintf(stderr, "stepdown topics: --config '%s' is not of the form KEY=VALUE,KEY=VALUE\n",
+                        o->config);
         return r;
 }
 
@@ -297,14 +308,15 @@ static int report(const char *verb, const char *topic, int16_t error, struct wir
                 printf("%s of topic %s succeeded!\n", verb, topic);
                 return CLI_OK;
         }
-        fprintf(stderr, "stepdown topics: %s of topic %s failed because of %s%s%.*s\n", verb, topic, kafka_error_name(error),
-                why.len > 0 ? ": " : "", (int)MAX(why.len, 0), why.data ? why.data : "");
+        fprintf(stderr, "stepdown topics: %s of topic %s failed because of %s%s%.*s\n", verb, topic,
+                kafka_error_name(error), why.len > 0 ? ": " : "", (int)MAX(why.len, 0),
+                why.data ? why.data : "");
         return CLI_FAILED;
 }
 
 static int run_create(struct kafka_admin *k, const struct topics_options *o)
 {
-        struct create_topics_request_topic topic = { 0 };
+        struct create_topics_request_topic topic = {0};
         const struct wire_api *api = wire_api_find(19);
         const struct create_topics_response *res;
         struct create_topics_request req;
@@ -324,7 +336,8 @@ static int run_create(struct kafka_admin *k, const struct topics_options *o)
         res = response;
         if (res->topics.n != 1)
                 return fail(k, -EBADMSG);
-        return report("creation", o->topic, res->topics.items[0].error_code, res->topics.items[0].error_message);
+        return report("creation", o->topic, res->topics.items[0].error_code,
+                      res->topics.items[0].error_message);
 }
 
 /* --- delete --- */
@@ -355,12 +368,13 @@ static int run_delete(struct kafka_admin *k, const struct topics_options *o)
         res = response;
         if (res->responses.n != 1)
                 return fail(k, -EBADMSG);
-        return report("deletion", o->topic, res->responses.items[0].error_code, res->responses.items[0].error_message);
+        return report("deletion", o->topic, res->responses.items[0].error_code,
+                      res->responses.items[0].error_message);
 }
 
 static int run(const struct cli_verb *self, int argc, char **argv)
 {
-        struct topics_options o = { .timeout_ms = 30000 };
+        struct topics_options o = {.timeout_ms = 30000};
         cleanup_with(kafka_admin_donep) struct kafka_admin k;
         const char *what;
         int n = 0, r;
@@ -380,7 +394,8 @@ static int run(const struct cli_verb *self, int argc, char **argv)
         if (strcmp(what, "list") == 0 || strcmp(what, "describe") == 0)
                 return run_list(&k, &o, what[0] == 'd');
         if (strcmp(what, "create") != 0 && strcmp(what, "delete") != 0) {
-                fprintf(stderr, "stepdown topics: say list, describe, create or delete; try 'stepdown topics --help'\n");
+                fprintf(stderr, "stepdown topics: say list, describe, create or delete; try 'stepdown topics "
+                                "--help'\n");
                 return CLI_USAGE;
         }
         if (!o.topic) {

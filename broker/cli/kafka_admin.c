@@ -51,7 +51,8 @@ static int bootstrap_address(struct kafka_admin *k, size_t i, char host[256], ui
         return -EINVAL;
 }
 
-static int ask_bootstrap(struct kafka_admin *k, const struct metadata_request *req, struct metadata_response *res)
+static int ask_bootstrap(struct kafka_admin *k, const struct metadata_request *req,
+                         struct metadata_response *res)
 {
         char host[256], tried[300] = "";
         int16_t version;
@@ -64,20 +65,20 @@ static int ask_bootstrap(struct kafka_admin *k, const struct metadata_request *r
                         return r;
                 if (r < 0)
                         break;
-                last = kclient_call_negotiated(host, port, CLIENT_ID, wire_api_find(METADATA_KEY), 12, req, k->timeout_ms,
-                                               &k->arena, &version, res);
+                last = kclient_call_negotiated(host, port, CLIENT_ID, wire_api_find(METADATA_KEY), 12, req,
+                                               k->timeout_ms, &k->arena, &version, res);
                 if (last == 0)
                         return 0;
                 (void)snprintf(tried, sizeof(tried), "%.200s:%u: %s", host, port, strerror(-last));
         }
-        (void)snprintf(k->error, sizeof(k->error), "no broker of %.150s answered (last: %.300s)", k->bootstrap,
-                       tried[0] ? tried : "the list is empty");
+        (void)snprintf(k->error, sizeof(k->error), "no broker of %.150s answered (last: %.300s)",
+                       k->bootstrap, tried[0] ? tried : "the list is empty");
         return last;
 }
 
 int kafka_admin_metadata(struct kafka_admin *k, const char *topic, struct metadata_response **ret)
 {
-        struct metadata_request_topic one = { .name = wire_str(topic ? topic : "") };
+        struct metadata_request_topic one = {.name = wire_str(topic ? topic : "")};
         const struct wire_api *api = wire_api_find(METADATA_KEY);
         struct metadata_response *res = arena_alloc(&k->arena, 1, sizeof(*res));
         struct metadata_request req;
@@ -122,25 +123,27 @@ static int ask_once(struct kafka_admin *k, const struct wire_api *api, int16_t m
                 return -EAGAIN;
         }
         (void)snprintf(host, sizeof(host), "%.*s", (int)b->host.len, b->host.data);
-        r = kclient_call_negotiated(host, (uint16_t)b->port, CLIENT_ID, api, max_version, body, k->timeout_ms, &k->arena,
-                                    &version, response);
+        r = kclient_call_negotiated(host, (uint16_t)b->port, CLIENT_ID, api, max_version, body, k->timeout_ms,
+                                    &k->arena, &version, response);
         if (r < 0) {
-                (void)snprintf(k->error, sizeof(k->error), "the controller, broker %d at %.200s:%d, did not answer: %s",
-                               b->node_id, host, b->port, strerror(-r));
+                (void)snprintf(k->error, sizeof(k->error),
+                               "the controller, broker %d at %.200s:%d, did not answer: %s", b->node_id, host,
+                               b->port, strerror(-r));
                 return r;
         }
         if (is_moved && is_moved(response)) {
-                (void)snprintf(k->error, sizeof(k->error), "the controller moved away from broker %d", b->node_id);
+                (void)snprintf(k->error, sizeof(k->error), "the controller moved away from broker %d",
+                               b->node_id);
                 return -EAGAIN;
         }
         return 0;
 }
 
-int kafka_admin_ask_controller(struct kafka_admin *k, const struct wire_api *api, int16_t max_version, const void *body,
-                               bool (*is_moved)(const void *response), void **ret_response)
+int kafka_admin_ask_controller(struct kafka_admin *k, const struct wire_api *api, int16_t max_version,
+                               const void *body, bool (*is_moved)(const void *response), void **ret_response)
 {
         void *response = arena_alloc(&k->arena, 1, wire_struct_size(api->response));
-        const struct timespec pause = { .tv_nsec = RETRY_WAIT_MS * 1000L * 1000L };
+        const struct timespec pause = {.tv_nsec = RETRY_WAIT_MS * 1000L * 1000L};
         int64_t until = clock_mono_ms() + k->timeout_ms;
         int r;
 

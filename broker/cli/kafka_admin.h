@@ -20,10 +20,11 @@ static inline void kafka_admin_donep(struct kafka_admin *k)
         kafka_admin_done(k);
 }
 
-/* Metadata of all topics (@topic NULL) or of one, from the first bootstrap broker that answers; never creates a
- * topic. -errno with k->error set. */
+/* Metadata of all topics (@topic NULL) or of one, from the first bootstrap broker that answers; never creates
+ * a topic. -errno with k->error set. */
 int kafka_admin_metadata(struct kafka_admin *k, const char *topic, struct metadata_response **ret) must_check;
-/* Send @body to the active controller; @is_moved (may be NULL) says of a response that it came from a broker that is
- * not the controller any more: then the controller is looked up again, until timeout_ms is over. */
-int kafka_admin_ask_controller(struct kafka_admin *k, const struct wire_api *api, int16_t max_version, const void *body,
-                               bool (*is_moved)(const void *response), void **ret_response) must_check;
+/* Send @body to the active controller; @is_moved (may be NULL) says of a response that it came from a broker
+ * that is not the controller any more: then the controller is looked up again, until timeout_ms is over. */
+int kafka_admin_ask_controller(struct kafka_admin *k, const struct wire_api *api, int16_t max_version,
+                               const void *body, bool (*is_moved)(const void *response), void **ret_response)
+        must_check;

@@ -8,6 +8,8 @@
 
 static const struct cli_verb *const verbs[] = {
         &cli_verb_drain,
+        &cli_verb_topics,
+        &cli_verb_cluster,
 };
 
 static void print_help(FILE *to)

@@ -4,3 +4,5 @@
 #include "cli/cli.h"
 
 extern const struct cli_verb cli_verb_drain;
+extern const struct cli_verb cli_verb_topics;
+extern const struct cli_verb cli_verb_cluster;
