@@ -9,6 +9,8 @@
 #include "wire/error.h"
 
 struct alter_request {
+        struct ctl_call call;
+        const struct alter_partition_request *req;
         struct list node; /* controller->alters */
         controller_alter_partition_fn fn;
         void *userdata;
@@ -124,6 +126,18 @@ bool alter_next(struct controller *c, struct ctx_partition *p, struct alter_item
         return false;
 }
 
+void alter_abandon(struct controller *c, struct ctx_partition *p, int16_t error)
+{
+        struct alter_item *old = TAKE_PTR(p->alters);
+
+        while (old) {
+                struct alter_item *next = old->next;
+
+                alter_finish(c, p, old, error);
+                old = next;
+        }
+}
+
 void alter_forget(struct controller *c)
 {
         while (!list_empty(&c->alters)) {
@@ -157,20 +171,6 @@ static int fill_isr(struct alter_request *q, const struct alter_partition_reques
         return 0;
 }
 
-/* An older proposal of the same partition belongs to a request its leader has given up on. */
-static void supersede(struct controller *c, struct ctx_partition *p)
-{
-        struct alter_item *old = p->alters;
-
-        p->alters = NULL;
-        while (old) {
-                struct alter_item *next = old->next;
-
-                alter_finish(c, p, old, KAFKA_OPERATION_NOT_ATTEMPTED);
-                old = next;
-        }
-}
-
 static int16_t start_partition(struct controller *c, struct alter_request *q, struct ctx_topic *t,
                                const struct alter_partition_request_partition *in,
                                struct alter_partition_response_partition *out)
@@ -188,7 +188,8 @@ static int16_t start_partition(struct controller *c, struct alter_request *q, st
         item->leader_epoch = in->leader_epoch;
         item->partition_epoch = in->partition_epoch;
         item->recovery = in->leader_recovery_state;
-        supersede(c, p);
+        /* An older proposal belongs to a request its leader has given up on. */
+        alter_abandon(c, p, KAFKA_OPERATION_NOT_ATTEMPTED);
         q->pending++;
         p->alters = item;
         writer_mark(c, p, WRITER_URGENT);
@@ -229,40 +230,52 @@ static int16_t check_broker(const struct controller *c, const struct alter_parti
 {
         const struct ctx_broker *b;
 
-        if (!ctl_is_active(c))
-                return KAFKA_NOT_CONTROLLER;
         b = ctx_broker(&c->ctx, req->broker_id);
         if (!b || !b->alive || (req->broker_epoch != -1 && req->broker_epoch != b->epoch))
                 return KAFKA_STALE_BROKER_EPOCH;
         return KAFKA_NONE;
 }
 
-void alter_start(struct controller *c, const struct alter_partition_request *req, int16_t version,
-                 controller_alter_partition_fn fn, void *userdata)
+static void begin(struct controller *c, struct alter_request *q)
 {
-        struct alter_request *q = calloc(1, sizeof(*q));
+        const struct alter_partition_request *req = q->req;
+
+        q->res.topics.items =
+                arena_alloc(&q->arena, (size_t)MAX(req->topics.n, 0) + 1, sizeof(*q->res.topics.items));
+        if (!q->res.topics.items)
+                q->res.error_code = KAFKA_UNKNOWN_SERVER_ERROR;
+        for (int32_t i = 0; q->res.topics.items && i < req->topics.n; i++)
+                if (start_topic(c, q, &req->topics.items[i], &q->res.topics.items[q->res.topics.n++]) < 0)
+                        q->res.error_code = KAFKA_UNKNOWN_SERVER_ERROR;
+}
+
+static void run(struct controller *c, struct ctl_call *call, bool active)
+{
+        struct alter_request *q = container_of(call, struct alter_request, call);
+
+        q->pending = 1; /* ours, while the partitions are begun */
+        q->res.error_code = active ? check_broker(c, q->req) : KAFKA_NOT_CONTROLLER;
+        if (active)
+                list_push_back(&c->alters, &q->node);
+        if (q->res.error_code == KAFKA_NONE)
+                begin(c, q);
+        if (--q->pending == 0)
+                request_answer(q);
+}
+
+void controller_alter_partition(struct controller *c, const struct alter_partition_request *req,
+                                int16_t version, controller_alter_partition_fn fn, void *userdata)
+{
         struct alter_partition_response oom = {.error_code = KAFKA_UNKNOWN_SERVER_ERROR};
+        struct alter_request *q = calloc(1, sizeof(*q));
 
         if (!q) {
                 fn(&oom, userdata);
                 return;
         }
-        *q = (struct alter_request){.fn = fn,
-                                    .userdata = userdata,
-                                    .broker_id = req->broker_id,
-                                    .version = version,
-                                    .pending = 1};
+        *q = (struct alter_request){
+                .req = req, .fn = fn, .userdata = userdata, .broker_id = req->broker_id, .version = version};
+        list_init(&q->node);
         arena_init(&q->arena, 0);
-        list_push_back(&c->alters, &q->node);
-        q->res.error_code = check_broker(c, req);
-        if (q->res.error_code == KAFKA_NONE) {
-                q->res.topics.items = arena_alloc(&q->arena, (size_t)MAX(req->topics.n, 0) + 1,
-                                                  sizeof(*q->res.topics.items));
-                for (int32_t i = 0; q->res.topics.items && i < req->topics.n; i++)
-                        if (start_topic(c, q, &req->topics.items[i],
-                                        &q->res.topics.items[q->res.topics.n++]) < 0)
-                                q->res.error_code = KAFKA_UNKNOWN_SERVER_ERROR;
-        }
-        if (--q->pending == 0) /* ours: nothing waits, or all was answered on the way */
-                request_answer(q);
+        ctl_post(c, &q->call, run);
 }

@@ -96,6 +96,7 @@ struct ctx_partition {
         int32_t n_isr;
         struct alter_item *alters; /* proposals that wait for their turn */
         struct writer_plan *doubt; /* what was written when the reply was lost */
+        uint32_t bounces;          /* how often a replica's broker restarted or died */
         uint32_t refs;             /* queues and requests in flight that hold its index */
         uint16_t n_slots;
         int32_t *replicas; /* ids in assignment order (as on the wire); stands behind the slots */

@@ -11,6 +11,7 @@
  * that was decided earlier is carried out later. */
 #pragma once
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -40,12 +41,6 @@ enum ctl_state {
 
 /* One-shot ZooKeeper watches, each armed with the read that consumes its change. */
 enum ctl_watch_kind { WATCH_CONTROLLER, WATCH_BROKERS, WATCH_TOPICS, WATCH_DELETIONS, N_CTL_WATCHES };
-struct ctl_watch {
-        struct controller *c;
-        enum ctl_watch_kind kind;
-        bool armed;
-};
-
 #define WRITER_MAX_PARTITIONS 250          /* a multi */
 #define WRITER_MAX_BYTES      (256 * 1024) /* a multi */
 #define WRITER_MAX_MULTIS     8            /* in flight */
@@ -93,7 +88,8 @@ struct controller {
         uint64_t term; /* bumped whenever what was begun before must not go on */
         int32_t epoch, epoch_version;
         int64_t broker_epoch;
-        struct ctl_watch watches[N_CTL_WATCHES];
+        bool watch_armed[N_CTL_WATCHES];
+        struct list watched; /* armed watches of any term */
         struct loop_task resign_task;
         bool resign_posted;
         const char *resign_why;
@@ -116,6 +112,11 @@ struct controller {
         int64_t drain_step_us; /* what the last step took, and when it ended */
         int64_t drain_step_at_us;
         struct loop_timer *drain_timer;
+        struct { /* controller_stop() waits for the deletion of /controller */
+                pthread_mutex_t lock;
+                pthread_cond_t done_cond;
+                bool done; /* under lock */
+        } farewell;
 };
 
 /* --- controller.c --- */
@@ -127,6 +128,7 @@ static inline bool ctl_is_active(const struct controller *c)
 /* Stop being controller (or trying to): everything that waits is answered with NOT_CONTROLLER, all memory of
  * the cluster is dropped. The second form may be used inside callbacks of senders and the like. */
 void ctl_resign(struct controller *c, const char *why);
+void ctl_resign_to(struct controller *c, enum ctl_state to, const char *why);
 void ctl_resign_soon(struct controller *c, const char *why);
 /* May we write and send now? A lapsed lease says that somebody else may have been elected (F2). */
 bool ctl_lease(struct controller *c);
@@ -151,6 +153,7 @@ int ctl_zk_delete(struct controller *c, const char *path, int32_t version, ctl_z
         must_check;
 int ctl_zk_multi(struct controller *c, const struct zk_op *ops, size_t n, ctl_zk_fn fn, void *arg,
                  ctl_drop_fn drop) must_check;
+void ctl_zk_ignore(struct controller *c, const struct zk_result *res, void *arg);
 /* The first operation of every multi. */
 static inline struct zk_op ctl_epoch_check(const struct controller *c)
 {
@@ -161,12 +164,28 @@ static inline bool ctl_outcome_unknown(int r)
 {
         return r == -ECONNRESET || r == -ETIMEDOUT;
 }
+void ctl_zk_forget_watches(struct controller *c); /* after zk_free() */
 /* The index of the operation that failed, or -1; 0 is the check: somebody else is controller. */
 int ctl_multi_failed_at(const struct zk_result *res);
+
+/* A request of another thread, embedded in its own struct. @run is called exactly once: on the controller's
+ * thread, or at once with @active false when the controller stops. */
+struct ctl_call {
+        struct loop_task task;
+        struct controller *c;
+        void (*run)(struct controller *c, struct ctl_call *call, bool active);
+};
+void ctl_post(struct controller *c, struct ctl_call *call,
+              void (*run)(struct controller *c, struct ctl_call *call, bool active));
 
 /* --- elector.c --- */
 void elector_check(struct controller *c); /* look at /controller; elect if there is none */
 void elector_probe(struct controller *c); /* are we still controller? resigns if not */
+
+/* The listeners a registration names, for other brokers and for admin requests. */
+void elector_locate(const struct controller *c, const struct znode_broker *b,
+                    struct controller_location *ret);
+void elector_forget(struct controller *c); /* nobody is known to be controller */
 
 /* --- brokers.c --- */
 void brokers_refresh(struct controller *c); /* read /brokers/ids and act on the difference */
@@ -180,6 +199,7 @@ void brokers_start_sender(struct controller *c, struct ctx_broker *b);
  * @done. */
 typedef void (*loader_done_fn)(struct controller *c);
 int loader_start(struct controller *c, char **names, size_t n, loader_done_fn done) must_check;
+/* watchers.c */
 void loader_load_all(struct controller *c); /* after an election; ends with CTL_ACTIVE */
 void loader_on_topics_changed(struct controller *c);
 void loader_on_deletions_changed(struct controller *c);
@@ -200,6 +220,7 @@ struct writer_plan { /* what a partition is to become; in flight until it has be
         struct alter_item *alter; /* an ISR that its leader proposed; to.kind is NONE */
         int32_t *isr;             /* becomes the partition's on success */
         int32_t old_leader;
+        uint32_t bounces; /* of the partition when this was decided */
         bool makes_dir;
         int op; /* index of its last operation in the multi */
 };
@@ -237,9 +258,9 @@ bool alter_next(struct controller *c, struct ctx_partition *p, struct alter_item
 /* Put it back in front: what it was to be written with failed, and it is judged anew. */
 void alter_requeue(struct ctx_partition *p, struct alter_item *item);
 void alter_finish(struct controller *c, struct ctx_partition *p, struct alter_item *item, int16_t error);
+/* Answer all that waits in @p. */
+void alter_abandon(struct controller *c, struct ctx_partition *p, int16_t error);
 void alter_forget(struct controller *c);
-void alter_start(struct controller *c, const struct alter_partition_request *req, int16_t version,
-                 controller_alter_partition_fn fn, void *userdata);
 
 /* --- sender.c --- */
 int sender_new(struct controller *c, struct ctx_broker *b, struct sender **ret) must_check;
@@ -255,7 +276,6 @@ void sender_kick(struct sender *s);         /* send if something waits and nothi
 void sender_kick_all(struct controller *c); /* new leaders' brokers first, draining ones last (D6) */
 bool sender_told(const struct sender *s);   /* no LeaderAndIsr waits or is under way */
 bool sender_idle(const struct sender *s);
-bool sender_knows(const struct sender *s, const struct ctx_partition *p); /* nothing about @p waits */
 /* LeaderAndIsr to the replicas of @p, UpdateMetadata to all. @old_leader: who led it before, or -1. */
 void sender_announce(struct controller *c, struct ctx_partition *p, int32_t old_leader);
 void sender_announce_metadata(struct controller *c, struct ctx_partition *p);
@@ -272,7 +292,9 @@ int request_stop(struct controller *c, const struct ctx_broker *to, struct ctx_p
                  size_t n, struct arena *a, struct stop_replica_request *ret) must_check;
 
 /* --- drain.c --- */
-void drain_schedule(struct controller *c);
+void drain_schedule(struct controller *c); /* look at all drains soon */
+enum drain_state drain_state_shown(const struct ctx_broker *b);
+void drain_run(struct controller *c);                                          /* look at all drains now */
 void drain_clear(struct controller *c, struct ctx_broker *b, const char *why); /* broker gone or restarted */
 void drain_forget(struct controller *c);
 void drain_on_stopped(struct controller *c, struct ctx_partition *p, struct ctx_slot *s, int16_t error);
@@ -286,8 +308,12 @@ void deletion_begin(struct controller *c, struct ctx_topic *t);
 void deletion_resume(struct controller *c, struct ctx_broker *b); /* its broker is back */
 void deletion_progress(struct controller *c);
 void deletion_forget(struct controller *c);
+void deletion_forget_topic(struct controller *c,
+                           struct ctx_topic *t); /* out of memory, answered where waited for */
 void deletion_on_stopped(struct controller *c, struct ctx_partition *p, struct ctx_slot *s, int16_t error);
 
+void controller_metrics_register(struct controller *c);
+void controller_metrics_unregister(struct controller *c);
 extern struct metric controller_metric_elections[N_ELECTION_KINDS], controller_metric_writes,
         controller_metric_write_conflicts, controller_metric_fenced, controller_metric_sent,
         controller_metric_send_retries, controller_metric_drain_moves;

@@ -11,7 +11,7 @@
 
 #include "base/slog.h"
 #include "client/kclient.h"
-#include "controller/controller_internal.h"
+#include "controller/topics_internal.h"
 #include "wire/error.h"
 #include "wire/leader_and_isr.h"
 #include "wire/stop_replica.h"
@@ -42,6 +42,8 @@ struct sender {
         enum kind kind;               /* of what is in flight, was last, or is to be repeated */
         struct ctx_partition **items; /* in flight */
         size_t n_items, items_capacity;
+        uint64_t taken;               /* queue[kind].popped after the items in flight were taken */
+        uint64_t acked[N_KINDS];      /* everything before this position of a queue has been acknowledged */
         bool repeat;                  /* begin with this kind again */
         bool brokers_due;             /* the set of live brokers changed */
         bool full_due;                /* no LeaderAndIsr was acknowledged yet */
@@ -184,13 +186,38 @@ bool sender_idle(const struct sender *s)
                s->queue[KIND_STOP].count == 0 && !s->brokers_due;
 }
 
-bool sender_knows(const struct sender *s, const struct ctx_partition *p)
+int sender_marks_take(struct controller *c, struct sender_mark **ret, size_t *ret_n)
 {
-        if (index_queue_has(&s->queue[KIND_LAI], p->index) || index_queue_has(&s->queue[KIND_UM], p->index))
-                return false;
-        for (size_t i = 0; i < s->n_items; i++)
-                if (s->items[i] == p)
+        struct sender_mark *marks = calloc(c->ctx.n_alive + 1, sizeof(*marks));
+        size_t cursor = 0, n = 0;
+        void *v;
+
+        if (!marks)
+                return -ENOMEM;
+        while (map_next(c->ctx.brokers, &cursor, NULL, NULL, &v)) {
+                const struct ctx_broker *b = v;
+
+                if (b->alive && b->sender)
+                        marks[n++] = (struct sender_mark){.broker_id = b->id,
+                                                          .epoch = b->epoch,
+                                                          .lai = b->sender->queue[KIND_LAI].pushed,
+                                                          .um = b->sender->queue[KIND_UM].pushed};
+        }
+        *ret = marks;
+        *ret_n = n;
+        return 0;
+}
+
+bool sender_marks_passed(const struct controller *c, const struct sender_mark *marks, size_t n)
+{
+        for (size_t i = 0; i < n; i++) {
+                const struct ctx_broker *b = ctx_broker(&c->ctx, marks[i].broker_id);
+
+                if (!b || !b->sender || b->epoch != marks[i].epoch)
+                        continue; /* gone: its next life is told everything anyway */
+                if (b->sender->acked[KIND_LAI] < marks[i].lai || b->sender->acked[KIND_UM] < marks[i].um)
                         return false;
+        }
         return true;
 }
 
@@ -296,6 +323,7 @@ static void settle(struct sender *s, const void *response)
         else if (s->kind == KIND_STOP)
                 settle_stop(s, response);
         unref_items(c, s);
+        s->acked[s->kind] = s->taken;
         s->attempts = 0;
         ctl_progress(c);
 }
@@ -426,6 +454,7 @@ static bool choose(struct sender *s)
                 fill_items(s, s->kind, max);
                 if (s->n_items > 0)
                         return true;
+                s->acked[s->kind] = s->queue[s->kind].popped; /* nothing of it was wanted any more */
         }
         return false;
 }
@@ -461,7 +490,7 @@ static void sender_next(struct sender *s)
 {
         int r;
 
-        if (s->state != SENDER_IDLE)
+        if (s->state != SENDER_IDLE || !ctl_is_active(s->c))
                 return;
         /* F2: somebody else may be controller by now; ctl_lease() wakes everything when it is back. */
         if (!ctl_lease(s->c))
@@ -469,6 +498,7 @@ static void sender_next(struct sender *s)
         if (!choose(s))
                 return;
         s->state = SENDER_IN_FLIGHT;
+        s->taken = s->queue[s->kind].popped;
         r = send_items(s);
         if (r < 0) {
                 try_again(s, r, KAFKA_NONE);

@@ -133,6 +133,16 @@ static void settle_unchanged(struct ctx_partition *p)
         p->write_failed = false;
 }
 
+/* After an election only its leader can be a bounced member of the ISR, taken because nobody else was left.
+ */
+static void settle_written(struct ctx_partition *p, const struct writer_plan *pl)
+{
+        if (p->leader >= 0 && p->bounces == pl->bounces)
+                for (uint16_t i = 0; i < p->n_slots; i++)
+                        p->slots[i].bounced = false;
+        settle_unchanged(p);
+}
+
 static bool decide(struct controller *c, struct ctx_partition *p, struct writer_plan *ret)
 {
         struct election_replica replicas[ZNODE_MAX_REPLICAS];
@@ -155,7 +165,7 @@ static bool decide(struct controller *c, struct ctx_partition *p, struct writer_
 /* true: @ret is to be written, and the partition is in flight. */
 static bool plan(struct controller *c, struct ctx_partition *p, struct writer_plan *ret)
 {
-        *ret = (struct plan){.index = p->index, .old_leader = p->leader};
+        *ret = (struct writer_plan){.index = p->index, .old_leader = p->leader, .bounces = p->bounces};
         if (p->topic->deleting || p->topic->forgotten)
                 return false;
         if (p->in_flight) {
@@ -245,7 +255,7 @@ void writer_apply(struct controller *c, struct writer_plan *pl, int32_t version)
         p->has_state = p->dir_made = true;
         ctx_partition_set_state(&c->ctx, p, pl->to.leader, pl->to.leader_epoch, c->epoch, version, &pl->isr,
                                 pl->to.n_isr);
-        settle_unchanged(p);
+        settle_written(p, pl);
         partition_set_state(c, p, p->leader >= 0 ? PARTITION_ONLINE : PARTITION_OFFLINE);
         log_written(c, p, pl);
         if (pl->alter) {

@@ -1,0 +1,353 @@
+/* Drains (D1): what each still needs is judged from the state of the moment, by drain_core.c, as often as
+ * something has changed, and no more than a fifth of the thread's time.
+ *
+ * Leaders first: every leadership that can move is marked for the writer, which hands them over in bounded
+ * multis (D6, R18). Then what the broker follows: StopReplica in portions, and only when it is acknowledged
+ * (R11, D7), or the broker has taken too long, its ISR membership is marked for removal; in portions, because
+ * between the two an acks=all producer waits for a follower that no longer fetches. A partition still led is
+ * left alone (R20). */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/slog.h"
+#include "controller/controller_internal.h"
+#include "controller/drain_internal.h"
+#include "wire/error.h"
+
+#define MAX_STOPPING 500  /* replicas stopped, or being stopped, that are still in an ISR */
+#define STEP_SHARE   4    /* pause this many times as long as the last step took */
+#define TELL_MS      5000 /* how long the end of a drain waits for brokers to acknowledge the last moves */
+
+static void drain_step(struct controller *c, struct drain *d);
+
+static void for_each_drain(struct controller *c, void (*fn)(struct controller *c, struct drain *d))
+{
+        size_t cursor = 0;
+        void *v;
+
+        while (map_next(c->ctx.brokers, &cursor, NULL, NULL, &v)) {
+                struct ctx_broker *b = v;
+
+                if (b->drain)
+                        fn(c, b->drain);
+        }
+}
+
+static void publish_gauges(struct controller *c)
+{
+        int64_t remaining = 0, n = 0;
+        size_t cursor = 0;
+        void *v;
+
+        while (map_next(c->ctx.brokers, &cursor, NULL, NULL, &v)) {
+                const struct ctx_broker *b = v;
+
+                n += b->drain != NULL;
+                remaining += b->drain ? b->leaders_multi : 0;
+        }
+        atomic_store(&c->n_drains, n);
+        atomic_store(&c->drain_remaining, remaining);
+}
+
+void drain_run(struct controller *c)
+{
+        int64_t began = clock_mono_us();
+
+        for_each_drain(c, drain_step);
+        publish_gauges(c);
+        sender_kick_all(c);
+        c->drain_step_at_us = clock_mono_us();
+        c->drain_step_us = c->drain_step_at_us - began;
+}
+
+static int on_drain_timer(struct loop *l, void *userdata)
+{
+        struct controller *c = userdata;
+
+        (void)l;
+        if (ctl_is_active(c))
+                drain_run(c);
+        return 0;
+}
+
+int drain_init(struct controller *c)
+{
+        return loop_add_timer(c->loop, on_drain_timer, c, &c->drain_timer);
+}
+
+void drain_schedule(struct controller *c)
+{
+        int64_t wait_us = c->drain_step_at_us + STEP_SHARE * c->drain_step_us - clock_mono_us();
+
+        if (loop_timer_armed(c->drain_timer) || atomic_load(&c->n_drains) == 0)
+                return;
+        loop_timer_arm(c->drain_timer, wait_us > 0 ? wait_us / 1000 + 1 : 0, 0);
+}
+
+/* --- one step --- */
+
+void drain_view(const struct controller *c, const struct ctx_broker *b, size_t i,
+                struct election_replica *replicas, struct drain_partition *ret)
+{
+        const struct ctx_partition *p = ctx_partition(&c->ctx, b->hosted[i].partition);
+        const struct ctx_slot *s = &p->slots[b->hosted[i].slot];
+
+        *ret = (struct drain_partition){
+                .broker_id = b->id,
+                .factor = p->n_slots,
+                .min_isr = p->topic->min_isr,
+                .busy = writer_busy_with(c, p),
+                .write_failed = p->write_failed,
+                .zk_available = zk_lease_valid(c->zk),
+                .deleting = p->topic->deleting,
+                .stop_sent = s->stop_sent,
+                .stopped = s->stopped,
+        };
+        ctx_election_input(&c->ctx, p, false, replicas, &ret->state);
+}
+
+/* The broker has answered nothing for too long: its replicas count as stopped, or its partitions would wait
+ * for a dead follower as long as it does (R11, with the timeout that R19 demands). */
+static void give_up_on_stop(struct controller *c, struct drain *d)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < d->b->n_hosted; i++) {
+                struct ctx_partition *p = ctx_partition(&c->ctx, d->b->hosted[i].partition);
+                struct ctx_slot *s = &p->slots[d->b->hosted[i].slot];
+
+                if (!s->stop_sent || s->stopped)
+                        continue;
+                s->stopped = true;
+                n++;
+        }
+        d->stop_gave_up = true;
+        if (n)
+                slog_warning("stop-replica-timeout",
+                             "a draining broker does not acknowledge StopReplica; it leaves the ISRs without",
+                             SL_INT("broker", d->b->id), SL_INT("replicas", n));
+}
+
+static void push_stop(struct controller *c, struct drain *d, struct ctx_partition *p, struct ctx_slot *s)
+{
+        if (d->stop_since_ms == 0)
+                d->stop_since_ms = loop_now_ms(c->loop);
+        s->stop_sent = true;
+        s->stopped = d->stop_gave_up;
+        sender_push_stop(d->b->sender, p);
+}
+
+/* R23: said once a partition and drain, when nothing else is going to change it. */
+static void warn_not_removed(struct ctx_partition *p, struct drain_partition *view)
+{
+        const char *why = drain_not_removed_because(view);
+
+        if (!why || p->warned)
+                return;
+        p->warned = true;
+        slog_warning("replica-not-removed", "a draining replica stays in the ISR",
+                     SL_STR("topic", p->topic->name), SL_INT("partition", p->number),
+                     SL_INT("broker", view->broker_id), SL_STR("condition", why));
+}
+
+struct step {
+        struct drain_totals totals;
+        int32_t moving_leaders, stopping, by_need[DRAIN_NEED_WAIT + 1];
+        bool stops_wanted, stop_pending;
+};
+
+static void step_partition(struct controller *c, struct drain *d, size_t i, struct step *st)
+{
+        struct election_replica replicas[ZNODE_MAX_REPLICAS];
+        struct ctx_partition *p = ctx_partition(&c->ctx, d->b->hosted[i].partition);
+        struct ctx_slot *s = &p->slots[d->b->hosted[i].slot];
+        struct drain_partition view;
+        struct drain_verdict v;
+
+        drain_view(c, d->b, i, replicas, &view);
+        drain_partition_judge(&view, &v);
+        st->totals.leaders += v.leads;
+        st->totals.single += v.single;
+        st->totals.in_isr += v.in_isr;
+        if (v.leads && !v.stuck)
+                st->moving_leaders++;
+        if (s->stop_sent && !v.leads)
+                st->stopping += !s->stopped || v.in_isr;
+        st->stop_pending = st->stop_pending || (s->stop_sent && !s->stopped);
+        if (v.stuck) {
+                warn_not_removed(p, &view);
+                return;
+        }
+        if (v.need == DRAIN_NEED_NOTHING)
+                return;
+        st->totals.moving++;
+        if (v.need == DRAIN_NEED_STOP)
+                st->stops_wanted = true;
+        else if (v.need != DRAIN_NEED_WAIT && !p->write_failed)
+                writer_mark(c, p, WRITER_NORMAL);
+}
+
+static void send_stops(struct controller *c, struct drain *d, int32_t room)
+{
+        for (size_t i = 0; i < d->b->n_hosted && room > 0; i++) {
+                struct election_replica replicas[ZNODE_MAX_REPLICAS];
+                struct ctx_partition *p = ctx_partition(&c->ctx, d->b->hosted[i].partition);
+                struct drain_partition view;
+                struct drain_verdict v;
+
+                drain_view(c, d->b, i, replicas, &view);
+                drain_partition_judge(&view, &v);
+                if (v.need != DRAIN_NEED_STOP || v.stuck)
+                        continue;
+                push_stop(c, d, p, &p->slots[d->b->hosted[i].slot]);
+                room--;
+        }
+}
+
+/* Have all others been told of the last moves? */
+static bool all_told(struct controller *c, struct drain *d)
+{
+        size_t cursor = 0;
+        bool told = true;
+        void *v;
+
+        while (map_next(c->ctx.brokers, &cursor, NULL, NULL, &v)) {
+                const struct ctx_broker *b = v;
+
+                if (b != d->b && b->sender)
+                        told = told && sender_told(b->sender);
+        }
+        if (told)
+                return true;
+        if (d->telling_since_ms == 0)
+                d->telling_since_ms = loop_now_ms(c->loop);
+        return loop_now_ms(c->loop) - d->telling_since_ms > TELL_MS;
+}
+
+static void set_state(struct controller *c, struct drain *d, enum drain_state to, const struct step *st)
+{
+        enum drain_state from = d->state;
+
+        if (from == to)
+                return;
+        d->state = to;
+        d->updated_ms = clock_real_ms();
+        ctl_log_change(c, "Drain %s of broker %d is %s: leaders:%d isr:%d single:%d", d->id, (int)d->b->id,
+                       drain_state_name(to), (int)st->totals.leaders, (int)st->totals.in_isr,
+                       (int)st->totals.single);
+        slog_notice(to == DRAIN_DRAINED      ? "drain-complete"
+                    : to == DRAIN_INCOMPLETE ? "drain-incomplete"
+                                             : "drain-resumed",
+                    to == DRAIN_DRAINED      ? "a broker is drained"
+                    : to == DRAIN_INCOMPLETE ? "a broker cannot be drained further for now"
+                                             : "a drain goes on",
+                    SL_INT("broker", d->b->id), SL_STR("drain_id", d->id), SL_INT("moved", d->moved),
+                    SL_INT("leaders_remaining", st->totals.leaders),
+                    SL_INT("isr_remaining", st->totals.in_isr), SL_INT("single_replica", st->totals.single));
+}
+
+static void drain_step(struct controller *c, struct drain *d)
+{
+        struct step st = {0};
+
+        for (size_t i = 0; i < d->b->n_hosted; i++)
+                step_partition(c, d, i, &st);
+        if (!st.stop_pending)
+                d->stop_since_ms = 0;
+        else if (loop_now_ms(c->loop) - d->stop_since_ms > c->o.stop_replica_timeout_ms)
+                give_up_on_stop(c, d);
+        if (st.stops_wanted && st.moving_leaders == 0)
+                send_stops(c, d, MAX_STOPPING - st.stopping);
+        st.totals.told = st.totals.moving > 0 || all_told(c, d);
+        if (st.totals.moving > 0)
+                d->telling_since_ms = 0;
+        /* Drained is drained: writes of other things that its partitions are in do not undo it. */
+        if (d->state != DRAIN_DRAINED || st.totals.leaders > 0 || st.totals.in_isr > 0)
+                set_state(c, d, drain_state_of(&st.totals), &st);
+        drain_answer_shutdowns(c, d, d->state != DRAIN_DRAINING);
+}
+
+/* --- what happens meanwhile --- */
+
+void drain_on_moved(struct controller *c, int32_t old_leader)
+{
+        struct ctx_broker *b = ctx_broker(&c->ctx, old_leader);
+
+        metric_add(&controller_metric_drain_moves, 1);
+        if (!b || !b->drain)
+                return;
+        b->drain->moved++;
+        b->drain->updated_ms = clock_real_ms();
+}
+
+void drain_on_stopped(struct controller *c, struct ctx_partition *p, struct ctx_slot *s, int16_t error)
+{
+        struct drain *d = s->broker->drain;
+
+        if (!d || !s->stop_sent)
+                return;                          /* undone in the meantime */
+        d->stop_since_ms = loop_now_ms(c->loop); /* it answers */
+        if (error == KAFKA_FENCED_LEADER_EPOCH) {
+                s->stop_sent =
+                        false; /* it knows a later epoch than this request had; asked again with ours */
+                return;
+        }
+        s->stopped = true;
+        if (p->has_state && p->leader != s->broker_id && p->n_isr > 1 && ctx_in_isr(p, s->broker_id))
+                writer_mark(c, p, WRITER_NORMAL);
+}
+
+/* Forget the drain. Partitions are looked at again, because a draining broker is no candidate and this one
+ * may be the one that somebody waits for. */
+void drain_end(struct controller *c, struct ctx_broker *b, bool rejoin)
+{
+        struct drain *d = b->drain;
+
+        drain_answer_shutdowns(c, d, true);
+        b->drain = NULL;
+        for (size_t i = 0; i < b->n_hosted; i++) {
+                struct ctx_partition *p = ctx_partition(&c->ctx, b->hosted[i].partition);
+                struct ctx_slot *s = &p->slots[b->hosted[i].slot];
+
+                /* D2: its fetchers start again with a LeaderAndIsr of a new epoch; the old one it would
+                 * ignore. */
+                if (rejoin && s->stop_sent && p->has_state && p->leader >= 0 && p->leader != b->id)
+                        p->renew = true;
+                if (s->stop_sent)
+                        sender_cancel_stop(c, b->sender, p);
+                s->stop_sent = s->stopped = p->warned = false;
+                writer_mark(c, p, WRITER_NORMAL);
+        }
+        free(d);
+        publish_gauges(c);
+        drain_schedule(c);
+}
+
+void drain_clear(struct controller *c, struct ctx_broker *b, const char *why)
+{
+        if (!b->drain)
+                return;
+        slog_notice("drain-cleared", "a drain has ended", SL_INT("broker", b->id),
+                    SL_STR("drain_id", b->drain->id), SL_STR("reason", why),
+                    SL_INT("moved", b->drain->moved));
+        drain_end(c, b, false);
+}
+
+void drain_forget(struct controller *c)
+{
+        size_t cursor = 0;
+        void *v;
+
+        if (!c->ctx.brokers)
+                return;
+        while (map_next(c->ctx.brokers, &cursor, NULL, NULL, &v)) {
+                struct ctx_broker *b = v;
+
+                if (!b->drain)
+                        continue;
+                drain_refuse_shutdowns(b->drain);
+                free(TAKE_PTR(b->drain));
+        }
+}

@@ -1,0 +1,199 @@
+/* ZooKeeper operations bound to the term in which they were begun, and the watches. */
+#include <errno.h>
+
+#include "controller/controller_internal.h"
+
+struct zk_call {
+        struct controller *c;
+        uint64_t term;
+        ctl_zk_fn fn;
+        ctl_drop_fn drop;
+        void *arg;
+};
+
+/* A read that arms a watch: one pointer serves both callbacks, so it lives until the watch has fired. */
+struct watched {
+        struct list node; /* controller->watched */
+        struct zk_call call;
+        enum ctl_watch_kind kind;
+        bool exists, answered, fired;
+};
+
+static void (*const watch_fns[N_CTL_WATCHES])(struct controller *c) = {
+        [WATCH_CONTROLLER] = elector_check,
+        [WATCH_BROKERS] = brokers_refresh,
+        [WATCH_TOPICS] = loader_on_topics_changed,
+        [WATCH_DELETIONS] = loader_on_deletions_changed,
+};
+
+static void deliver(struct zk_call *call, const struct zk_result *res)
+{
+        if (call->term != call->c->term)
+                call->drop(call->arg);
+        else
+                call->fn(call->c, res, call->arg);
+}
+
+static void on_result(const struct zk_result *res, void *userdata)
+{
+        cleanup_with(freep) struct zk_call *call = userdata;
+
+        deliver(call, res);
+}
+
+static void watched_free(struct watched *w)
+{
+        list_remove(&w->node);
+        free(w);
+}
+
+static void on_watch(const char *path, void *userdata)
+{
+        struct watched *w = userdata;
+        struct controller *c = w->call.c;
+        enum ctl_watch_kind kind = w->kind;
+
+        (void)path;
+        w->fired = true;
+        c->watch_armed[kind] = false;
+        if (w->answered)
+                watched_free(w);
+        watch_fns[kind](c);
+}
+
+/* A read that failed has armed nothing; exists() of a missing node has. */
+static void on_watched_result(const struct zk_result *res, void *userdata)
+{
+        struct watched *w = userdata;
+        struct zk_call call = w->call;
+        bool armed = res->r == 0 || (w->exists && res->r == -ENOENT);
+
+        w->answered = true;
+        if (!armed && !w->fired)
+                call.c->watch_armed[w->kind] = false;
+        if (!armed || w->fired)
+                watched_free(w);
+        deliver(&call, res);
+}
+
+static struct zk_call call_make(struct controller *c, ctl_zk_fn fn, void *arg, ctl_drop_fn drop)
+{
+        return (struct zk_call){.c = c, .term = c->term, .fn = fn, .arg = arg, .drop = drop ? drop : free};
+}
+
+static struct zk_call *call_new(struct controller *c, ctl_zk_fn fn, void *arg, ctl_drop_fn drop)
+{
+        struct zk_call *call = malloc(sizeof(*call));
+
+        if (call)
+                *call = call_make(c, fn, arg, drop);
+        return call;
+}
+
+/* @r: of the submission. */
+static int submitted(struct zk_call *call, int r)
+{
+        if (r < 0)
+                free(call);
+        return r;
+}
+
+typedef int (*read_fn)(struct zk *z, struct loop *loop, const char *path, zk_watch_fn watch, zk_fn fn,
+                       void *userdata);
+
+/* Arms the watch unless it is armed already: once is enough for any number of reads. */
+static int read_watched(struct controller *c, read_fn read, const char *path, enum ctl_watch_kind kind,
+                        ctl_zk_fn fn, void *arg)
+{
+        struct watched *w;
+        int r;
+
+        if (kind == N_CTL_WATCHES || c->watch_armed[kind]) {
+                struct zk_call *call = call_new(c, fn, arg, NULL);
+
+                return call ? submitted(call, read(c->zk, c->loop, path, NULL, on_result, call)) : -ENOMEM;
+        }
+        w = calloc(1, sizeof(*w));
+        if (!w)
+                return -ENOMEM;
+        w->call = call_make(c, fn, arg, NULL);
+        w->kind = kind;
+        w->exists = read == zk_exists;
+        list_push_back(&c->watched, &w->node);
+        c->watch_armed[kind] = true;
+        r = read(c->zk, c->loop, path, on_watch, on_watched_result, w);
+        if (r < 0) {
+                c->watch_armed[kind] = false;
+                watched_free(w);
+        }
+        return r;
+}
+
+void ctl_zk_forget_watches(struct controller *c)
+{
+        list_for_each_safe (it, tmp, &c->watched)
+                watched_free(list_entry(it, struct watched, node));
+}
+
+int ctl_zk_get(struct controller *c, const char *path, ctl_zk_fn fn, void *arg, ctl_drop_fn drop)
+{
+        struct zk_call *call = call_new(c, fn, arg, drop);
+
+        return call ? submitted(call, zk_get(c->zk, c->loop, path, NULL, on_result, call)) : -ENOMEM;
+}
+
+int ctl_zk_exists(struct controller *c, const char *path, enum ctl_watch_kind watch, ctl_zk_fn fn, void *arg)
+{
+        return read_watched(c, zk_exists, path, watch, fn, arg);
+}
+
+int ctl_zk_children(struct controller *c, const char *path, enum ctl_watch_kind watch, ctl_zk_fn fn,
+                    void *arg)
+{
+        return read_watched(c, zk_children, path, watch, fn, arg);
+}
+
+int ctl_zk_sync(struct controller *c, ctl_zk_fn fn, void *arg)
+{
+        struct zk_call *call = call_new(c, fn, arg, NULL);
+
+        return call ? submitted(call, zk_sync(c->zk, c->loop, on_result, call)) : -ENOMEM;
+}
+
+int ctl_zk_create(struct controller *c, const char *path, const char *data, ctl_zk_fn fn, void *arg)
+{
+        struct zk_call *call = call_new(c, fn, arg, NULL);
+
+        return call ? submitted(call, zk_create(c->zk, c->loop, path, data, false, false, on_result, call))
+                    : -ENOMEM;
+}
+
+int ctl_zk_delete(struct controller *c, const char *path, int32_t version, ctl_zk_fn fn, void *arg)
+{
+        struct zk_call *call = call_new(c, fn, arg, NULL);
+
+        return call ? submitted(call, zk_delete(c->zk, c->loop, path, version, on_result, call)) : -ENOMEM;
+}
+
+int ctl_zk_multi(struct controller *c, const struct zk_op *ops, size_t n, ctl_zk_fn fn, void *arg,
+                 ctl_drop_fn drop)
+{
+        struct zk_call *call = call_new(c, fn, arg, drop);
+
+        return call ? submitted(call, zk_multi(c->zk, c->loop, ops, n, on_result, call)) : -ENOMEM;
+}
+
+void ctl_zk_ignore(struct controller *c, const struct zk_result *res, void *arg)
+{
+        (void)c;
+        (void)res; /* asked for again when it has not happened */
+        (void)arg;
+}
+
+int ctl_multi_failed_at(const struct zk_result *res)
+{
+        for (size_t i = 0; res->op_results && i < res->n_ops; i++)
+                if (res->op_results[i] != 0 && res->op_results[i] != -ECANCELED)
+                        return (int)i;
+        return -1;
+}
