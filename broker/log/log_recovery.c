@@ -70,6 +70,7 @@ static int restore_indexes(struct partition_log *l, const struct log_dir_listing
 {
         for (size_t i = 0; i < n; i++) {
                 struct segment *s = l->segments.items[i];
+                int64_t end;
                 int r;
 
                 if ((files->segments[i].has_index && files->segments[i].has_timeindex) ||
@@ -77,8 +78,8 @@ static int restore_indexes(struct partition_log *l, const struct log_dir_listing
                         continue;
                 slog_notice("index-rebuilt", "a segment's index is missing and made again",
                             SL_STR("dir", l->dir), SL_INT("segment", s->base_offset));
-                r = segment_rebuild_indexes(s);
-                if (r == 0)
+                r = segment_rebuild_indexes(s, &end);
+                if (r == 0 || r == -EBADMSG || r == -ENODATA) /* a damaged log is found by who reads it */
                         r = segment_seal(s);
                 if (r < 0)
                         return r;
@@ -239,11 +240,8 @@ static int load_clean(struct partition_log *l, int64_t *ret_end)
 
         if (r == 0)
                 r = segment_load_tail(s, &end);
-        if (r == -EBADMSG || r == -ENODATA || r == -ENOENT) {
-                r = segment_rebuild_indexes(s);
-                if (r == 0)
-                        r = segment_load_tail(s, &end);
-        }
+        if (r == -EBADMSG || r == -ENODATA || r == -ENOENT) /* of the log, or only of its indexes? */
+                r = segment_rebuild_indexes(s, &end);
         if (r == 0)
                 r = log_producers_load(l, end, &from);
         /* No snapshot at all after a clean shutdown: there was no producer. */

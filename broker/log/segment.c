@@ -339,7 +339,9 @@ static int locate_from(struct segment *s, int64_t position, int64_t offset, stru
 
         if (r < 0)
                 return r;
-        for (;;) {
+        if (position > 0 && position >= w.cursor.end)
+                r = -EBADMSG;
+        while (r == 0) {
                 struct batch_meta b;
 
                 r = batch_cursor_next(&w.cursor, &b);
@@ -351,10 +353,9 @@ static int locate_from(struct segment *s, int64_t position, int64_t offset, stru
                         break;
                 }
                 previous = b.last_offset;
-                if (b.last_offset < offset)
-                        continue;
-                *ret = b;
-                break;
+                r = b.last_offset >= offset;
+                if (r > 0)
+                        *ret = b;
         }
         segment_walk_done(&w);
         return r == 0 ? -ENXIO : MIN(r, 0);

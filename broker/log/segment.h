@@ -84,8 +84,9 @@ int segment_read_max_timestamp(struct segment *s, int64_t *ret) must_check;
  * not cover. *ret_end_offset: the next offset. -EBADMSG/-ENODATA: there is something to recover, or the
  * indexes are damaged. */
 int segment_load_tail(struct segment *s, int64_t *ret_end_offset) must_check;
-/* Make the indexes again from the batch headers, up to the first bad one. */
-int segment_rebuild_indexes(struct segment *s) must_check;
+/* Make the indexes again from the batch headers. -EBADMSG/-ENODATA: only up to the first bad one, which is at
+ * *ret_end_offset; else that is the next offset. */
+int segment_rebuild_indexes(struct segment *s, int64_t *ret_end_offset) must_check;
 
 /* Cut at @position, where the batch with base offset @offset began. */
 int segment_truncate(struct segment *s, int64_t position, int64_t offset) must_check;

@@ -124,17 +124,23 @@ int segment_load_tail(struct segment *s, int64_t *ret_end_offset)
         return 0;
 }
 
-int segment_rebuild_indexes(struct segment *s)
+int segment_rebuild_indexes(struct segment *s, int64_t *ret_end_offset)
 {
         int64_t end_offset = s->base_offset;
-        int r = segment_reset_indexes(s);
+        int r = segment_reset_indexes(s), bad = 0;
 
+        if (r == 0)
+                r = note_from(s, 0, &end_offset);
+        if (r == -EBADMSG || r == -ENODATA) {
+                bad = r;
+                r = 0;
+        }
+        if (r == 0)
+                r = segment_write_indexes(s);
         if (r < 0)
                 return r;
-        r = note_from(s, 0, &end_offset);
-        if (r < 0 && r != -EBADMSG && r != -ENODATA)
-                return r;
-        return segment_write_indexes(s);
+        *ret_end_offset = end_offset;
+        return bad;
 }
 
 /* After a cut: the largest timestamp is what the time index says, or one of the batches behind its last
@@ -148,13 +154,14 @@ static int reload_maxima(struct segment *s)
                 r = read_first_timestamp(s);
         if (r == 0)
                 r = note_from(s, position, &end_offset);
-        return r == -EBADMSG ? segment_rebuild_indexes(s) : r;
+        return r == -EBADMSG ? segment_rebuild_indexes(s, &end_offset) : r;
 }
 
 int segment_truncate(struct segment *s, int64_t position, int64_t offset)
 {
         char path[PATH_MAX];
         int32_t relative = (int32_t)MIN(offset - s->base_offset, INT32_MAX);
+        int64_t end_offset;
         int r;
 
         r = segment_activate(s);
@@ -176,7 +183,7 @@ int segment_truncate(struct segment *s, int64_t position, int64_t offset)
         if (r == 0)
                 r = sparse_index_truncate(&s->times, path, relative);
         pthread_mutex_unlock(&s->lock);
-        return r < 0 ? segment_rebuild_indexes(s) : reload_maxima(s);
+        return r < 0 ? segment_rebuild_indexes(s, &end_offset) : reload_maxima(s);
 }
 
 static int sync_path(const char *path)
