@@ -28,6 +28,8 @@ static const struct config_row rows[] = {
          .help = "File with a bearer token that changing requests must carry; empty: none is asked for."},
         {"log.dirs", CONFIG_STRING, AT(log_dirs), "/var/lib/stepdown-broker/data",
          .help = "Folders that hold the partitions, comma-separated."},
+        {"state.change.log", CONFIG_STRING, AT(state_change_log), "",
+         .help = "File of the state-change log; empty: state-change.log in the first of log.dirs."},
         {"zookeeper.connect", CONFIG_STRING, AT(zookeeper_connect), NULL,
          .help = "ZooKeeper servers and an optional chroot: h1:2181,h2:2181/kafka."},
         {"zookeeper.session.timeout.ms", CONFIG_DURATION_MS, AT(zookeeper_session_timeout_ms), "18000", 1000,

@@ -182,6 +182,7 @@ int main(int argc, char **argv)
                 broker_config_done(&c);
                 return 64;
         }
+        raise_file_limit();
         if (a.check)
                 puts("configuration is valid");
         else

@@ -191,7 +191,7 @@ static void auto_create(const struct create_topics_request *req, void *userdata)
         struct server *s = userdata;
 
         /* The client asks for the metadata again whatever becomes of this. */
-        (void)controller_link_request(s->link, wire_api_find(19), 7, req, 30000, NULL, NULL);
+        (void)!controller_link_request(s->link, wire_api_find(19), 7, req, 30000, NULL, NULL);
 }
 
 struct id_call {

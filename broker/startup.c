@@ -188,7 +188,7 @@ static int listen_for_clients(struct server *s, char **ret_error)
 
 static int read_token(struct server *s, char **ret_error)
 {
-        cleanup_with(buf_donep) struct buf b;
+        cleanup_with(buf_donep) struct buf b = {0};
         const char *path = s->config->admin_token_file, *text;
         int r;
 

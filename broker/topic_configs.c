@@ -147,7 +147,7 @@ static void on_read(const struct zk_result *res, void *userdata)
                 r = decode(t, c->topic, res, &config);
         if (r == 0) {
                 t->o.on_config(c->topic, &config, t->o.userdata);
-                (void)map_put_str(t->known, c->topic, t->known); /* a lost mark costs one more read */
+                (void)!map_put_str(t->known, c->topic, t->known); /* a lost mark costs one more read */
         } else {
                 slog_warning("topic-config-unread",
                              "a topic's configuration could not be read; the defaults hold for now",
