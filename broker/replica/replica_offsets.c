@@ -51,6 +51,8 @@ int replica_manager_list_offsets(struct replica_manager *m, const struct list_of
                         /* Clients before v5 do not know the code; both mean: ask again soon. */
                         if (version < 5 && to->partitions.items[j].error_code == KAFKA_OFFSET_NOT_AVAILABLE)
                                 to->partitions.items[j].error_code = KAFKA_LEADER_NOT_AVAILABLE;
+                        if (version < 4) /* these cannot carry it, and it is not one to drop in silence */
+                                to->partitions.items[j].leader_epoch = -1;
                 }
         }
         return 0;
