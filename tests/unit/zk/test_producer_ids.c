@@ -174,6 +174,8 @@ int main(int argc, char **argv)
         if (argc < 2)
                 return 77;
         fixture_use_helper(argv[1]);
-        slog_set_level(SLOG_ERROR);
+        slog_set_level(argc > 2 ? SLOG_DEBUG : SLOG_ERROR);
+        if (argc > 2)
+                cmocka_set_test_filter(argv[2]);
         return cmocka_run_group_tests(tests, fixture_server_start, fixture_server_stop);
 }
