@@ -171,6 +171,7 @@ static void an_earlier_deadline_overtakes_a_later_one(void **state)
         wait_on(f, op_new(&fast, false), false, 20);
         wait_until(&fast.completed, 1);
         assert_int_equal(slow.completed, 0);
+        purgatory_close(f->p); /* while the counts are still there */
 }
 
 static void no_time_means_an_answer_now(void **state)
@@ -212,6 +213,7 @@ static void none_of_many_is_overlooked(void **state)
         atomic_store(&o->ready, true);
         assert_int_equal(purgatory_check(&f->a), 1);
         assert_int_equal(purgatory_waiting(f->p), 99);
+        purgatory_close(f->p);
 }
 
 /* --- races --- */
