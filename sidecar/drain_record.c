@@ -79,7 +79,8 @@ void drain_record_change(struct drain_record *r, const struct drain_status *s, e
 
 static int write_object(const char *path, const json_t *o)
 {
-        cleanup_with(freep) char *text = json_dumps(o, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+        cleanup_with(freep) char *text =
+                json_dumps(o, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(12));
         cleanup_with(buf_donep) struct buf b;
         int r;
 

@@ -169,7 +169,7 @@ struct json_conn *json_conn_free(struct json_conn *c)
 
 int json_conn_send(struct json_conn *c, const json_t *o)
 {
-        cleanup_with(freep) char *text = json_dumps(o, JSON_COMPACT);
+        cleanup_with(freep) char *text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(12));
         int r;
 
         if (!text)

@@ -83,7 +83,8 @@ static void print_status(const struct options *o, const struct drain_status *st)
 {
         cleanup_with(json_decrefp) json_t *object = o->json ? drain_status_to_json(st) : NULL;
         cleanup_with(freep) char *text =
-                object ? json_dumps(object, JSON_INDENT(2) | JSON_PRESERVE_ORDER) : NULL;
+                object ? json_dumps(object, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(12))
+                       : NULL;
         char line[512];
 
         if (text) {
@@ -189,8 +190,10 @@ static int do_drain(const struct options *o, const struct sidecar_config *config
         }
         if (o->wait && !o->undo)
                 write_result(o, config, session.under_systemd, st);
-        print_status(o, st);
-        if (!o->json && st->state == DRAIN_INCOMPLETE)
+        /* Under systemd the journal has it as an event, and the unit's status shows it. */
+        if (!session.under_systemd)
+                print_status(o, st);
+        if (!session.under_systemd && !o->json && st->state == DRAIN_INCOMPLETE)
                 print_blocked(st);
         return exit_status(o, st);
 }

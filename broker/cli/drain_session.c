@@ -95,6 +95,7 @@ static void see_verdict(struct session *s, enum drain_phase verdict, enum drain_
         text_copy(st.message, sizeof(st.message), drain_why_text(why));
         st.ended_real_ms = clock_real_ms();
         st.may_extend = false;
+        st.deadline_in_ms = 0;
         if (st.started_real_ms == 0)
                 st.started_real_ms = st.ended_real_ms - (clock_mono_ms() - s->started_ms);
         st.elapsed_ms = st.ended_real_ms - st.started_real_ms;
