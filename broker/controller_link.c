@@ -71,7 +71,7 @@ static int current_client(struct controller_link *k, struct kclient **ret)
 
 static int send_call(struct controller_link *k, struct link_call *c)
 {
-        cleanup_with(arena_donep) struct arena a;
+        cleanup_with(arena_donep) struct arena a = {0};
         struct kclient *client = NULL;
         void *body;
         int r;
@@ -91,7 +91,7 @@ static int send_call(struct controller_link *k, struct link_call *c)
 
 static void fail_call(struct link_call *c, int r)
 {
-        cleanup_with(arena_donep) struct arena a;
+        cleanup_with(arena_donep) struct arena a = {0};
 
         arena_init(&a, 0);
         if (c->fn)

@@ -69,7 +69,7 @@ static int format_line(const struct state_change_log *s, const char *role, const
 
 void state_change_log_write(struct state_change_log *s, const char *role, const char *line)
 {
-        cleanup_with(buf_donep) struct buf b;
+        cleanup_with(buf_donep) struct buf b = {0};
         int r;
 
         buf_init(&b, 0);

@@ -24,7 +24,7 @@ int active_drain_write(const char *path, const struct active_drain *a)
 int active_drain_read(const char *path, struct active_drain *ret)
 {
         cleanup_with(json_decrefp) json_t *o = NULL;
-        cleanup_with(buf_donep) struct buf b;
+        cleanup_with(buf_donep) struct buf b = {0};
         const char *id, *reason, *by;
         json_int_t epoch, started, deadline;
         int broker, r;

@@ -81,7 +81,7 @@ static int write_object(const char *path, const json_t *o)
 {
         cleanup_with(freep) char *text =
                 json_dumps(o, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(12));
-        cleanup_with(buf_donep) struct buf b;
+        cleanup_with(buf_donep) struct buf b = {0};
         int r;
 
         buf_init(&b, RECORD_BYTES);
@@ -118,7 +118,7 @@ int drain_record_write(const char *path, const struct drain_status *s)
 
 static json_t *read_object(const char *path)
 {
-        cleanup_with(buf_donep) struct buf b;
+        cleanup_with(buf_donep) struct buf b = {0};
         json_t *o;
 
         buf_init(&b, RECORD_BYTES);

@@ -118,7 +118,7 @@ static int check(const struct sidecar_config *c, char **ret_error)
 
 static int read_token(struct sidecar_config *c, char **ret_error)
 {
-        cleanup_with(buf_donep) struct buf b;
+        cleanup_with(buf_donep) struct buf b = {0};
         const char *text;
         size_t len;
         int r;

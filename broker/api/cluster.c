@@ -23,26 +23,9 @@ static void on_deleted(const struct delete_topics_response *res, void *userdata)
         api_reply(userdata, res);
 }
 
-/* Up to v5 the topics come as bare names. */
-static bool names_to_topics(struct api_request *r, struct delete_topics_request *req)
-{
-        if (r->header.api_version >= 6)
-                return true;
-        req->topics.n = MAX(req->topic_names.n, 0);
-        req->topics.items = arena_alloc(&r->arena, (size_t)req->topics.n + 1, sizeof(*req->topics.items));
-        if (!req->topics.items)
-                return false;
-        for (int32_t i = 0; i < req->topics.n; i++)
-                req->topics.items[i].name = req->topic_names.items[i];
-        return true;
-}
-
 void api_handle_delete_topics(struct api_request *r)
 {
-        if (names_to_topics(r, r->body))
-                controller_delete_topics(r->api->env.controller, r->body, on_deleted, r);
-        else
-                api_abort(r);
+        controller_delete_topics(r->api->env.controller, r->body, on_deleted, r);
 }
 
 static void on_shut_down(int16_t error, const struct controller_partition *remaining, size_t n,

@@ -375,7 +375,7 @@ static int run_delete(struct kafka_admin *k, const struct topics_options *o)
 static int run(const struct cli_verb *self, int argc, char **argv)
 {
         struct topics_options o = {.timeout_ms = 30000};
-        cleanup_with(kafka_admin_donep) struct kafka_admin k;
+        cleanup_with(kafka_admin_donep) struct kafka_admin k = {0};
         const char *what;
         int n = 0, r;
 

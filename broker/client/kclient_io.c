@@ -110,7 +110,7 @@ static size_t arena_limit(size_t frame_len)
 /* Decode for @q and call it back. -EBADMSG: the answer is malformed, and so is the connection. */
 static int kreq_decode(struct kreq *q, const uint8_t *frame, size_t len)
 {
-        cleanup_with(arena_donep) struct arena arena;
+        cleanup_with(arena_donep) struct arena arena = {0};
         int32_t correlation_id;
         void *response;
         int r = -ENOMEM;

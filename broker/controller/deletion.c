@@ -188,7 +188,7 @@ static void add_delete(struct controller *c, struct removal *rm, struct zk_op *o
 
 static void remove_next(struct controller *c, struct removal *rm)
 {
-        cleanup_with(arena_donep) struct arena a;
+        cleanup_with(arena_donep) struct arena a = {0};
         struct zk_op *ops;
         size_t n = 0;
 

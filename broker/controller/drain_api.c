@@ -182,7 +182,7 @@ static void refuse(struct drain_call *q, int16_t error)
 
 static void answer(struct controller *c, struct drain_call *q, int16_t error, bool stale)
 {
-        cleanup_with(arena_donep) struct arena a;
+        cleanup_with(arena_donep) struct arena a = {0};
         struct drain_status status;
 
         if (q->ask == ASK_SHUTDOWN) {

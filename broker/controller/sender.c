@@ -462,7 +462,7 @@ static bool choose(struct sender *s)
 static int send_items(struct sender *s)
 {
         struct controller *c = s->c;
-        cleanup_with(arena_donep) struct arena a;
+        cleanup_with(arena_donep) struct arena a = {0};
         union {
                 struct leader_and_isr_request lai;
                 struct update_metadata_request um;

@@ -234,7 +234,7 @@ static int16_t encode_config(struct controller *c, struct create_item *it, char 
 {
         struct arena *a = &it->q->arena;
         struct znode_config config = {0};
-        cleanup_with(buf_donep) struct buf out;
+        cleanup_with(buf_donep) struct buf out = {0};
         char why[256];
 
         buf_init(&out, 0);
@@ -272,7 +272,7 @@ static int16_t encode_config(struct controller *c, struct create_item *it, char 
 
 static int16_t encode_topic(struct create_item *it)
 {
-        cleanup_with(buf_donep) struct buf out;
+        cleanup_with(buf_donep) struct buf out = {0};
 
         buf_init(&out, 0);
         if (uuid_random(&it->topic.id) < 0 || znode_topic_encode(&it->topic, &out) < 0)

@@ -420,7 +420,7 @@ static int add_ops(struct controller *c, struct batch *b, struct writer_plan *pl
 
 static int submit(struct controller *c, struct batch *b)
 {
-        cleanup_with(arena_donep) struct arena a;
+        cleanup_with(arena_donep) struct arena a = {0};
         struct zk_op *ops;
         int r;
 

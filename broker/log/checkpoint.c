@@ -122,7 +122,7 @@ int checkpoint_parse_epochs(char *text, size_t len, struct epoch_cache *ret, int
 
 int checkpoint_read_offsets(const char *path, checkpoint_offset_fn fn, void *userdata, int *ret_line)
 {
-        cleanup_with(buf_donep) struct buf text;
+        cleanup_with(buf_donep) struct buf text = {0};
         int r;
 
         buf_init(&text, 0);
@@ -134,7 +134,7 @@ int checkpoint_read_offsets(const char *path, checkpoint_offset_fn fn, void *use
 
 int checkpoint_read_epochs(const char *path, struct epoch_cache *ret)
 {
-        cleanup_with(buf_donep) struct buf text;
+        cleanup_with(buf_donep) struct buf text = {0};
         int r, line;
 
         buf_init(&text, 0);
@@ -180,7 +180,7 @@ int checkpoint_replace_unsynced(const char *path, const void *data, size_t len)
 
 int checkpoint_write_epochs(const char *path, const struct epoch_cache *c)
 {
-        cleanup_with(buf_donep) struct buf text;
+        cleanup_with(buf_donep) struct buf text = {0};
         int r;
 
         buf_init(&text, 0);

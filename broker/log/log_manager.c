@@ -325,7 +325,7 @@ static int collect_offsets(struct log_manager *m, const struct managed_dir *d, e
 
 static int write_checkpoint(struct log_manager *m, const struct managed_dir *d, enum checkpoint_kind kind)
 {
-        cleanup_with(buf_donep) struct buf text;
+        cleanup_with(buf_donep) struct buf text = {0};
         char path[PATH_MAX];
         int r = manager_path(d, kind == CHECKPOINT_HW ? HW_CHECKPOINT : RECOVERY_CHECKPOINT, NULL, path);
 

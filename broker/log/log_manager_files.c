@@ -86,7 +86,7 @@ static int parse_property(char *line, struct meta *m)
 /* -ENOENT: no file. */
 static int read_meta(const char *path, struct meta *ret)
 {
-        cleanup_with(buf_donep) struct buf text;
+        cleanup_with(buf_donep) struct buf text = {0};
         struct meta m = {.version = -1, .broker_id = -1};
         char *rest;
         int r;
@@ -110,7 +110,7 @@ static int read_meta(const char *path, struct meta *ret)
 
 int manager_write_meta(const struct log_manager *m, const struct managed_dir *d)
 {
-        cleanup_with(buf_donep) struct buf text;
+        cleanup_with(buf_donep) struct buf text = {0};
         char path[PATH_MAX];
         int r = manager_path(d, META_FILE, NULL, path);
 
@@ -250,7 +250,7 @@ int manager_read_checkpoints(struct managed_dir *d, char **ret_error)
 int manager_read_topic_id(const struct managed_dir *d, const char *name, struct uuid *ret)
 {
         static const char key[] = "topic_id: ";
-        cleanup_with(buf_donep) struct buf text;
+        cleanup_with(buf_donep) struct buf text = {0};
         char path[PATH_MAX], *at, *end;
         int r = manager_path(d, name, PARTITION_METADATA, path);
 

@@ -56,7 +56,7 @@ int log_producers_reserve(struct partition_log *l, const struct batch_meta *b)
 int log_producers_snapshot(struct partition_log *l, int64_t offset)
 {
         cleanup_with(producer_state_freep) struct producer_state *none = NULL;
-        cleanup_with(buf_donep) struct buf bytes;
+        cleanup_with(buf_donep) struct buf bytes = {0};
         char path[PATH_MAX];
         int r;
 
@@ -90,7 +90,7 @@ static void remove_snapshot(const struct partition_log *l, int64_t offset)
 static int load_snapshot(struct partition_log *l, int64_t offset)
 {
         cleanup_with(producer_state_freep) struct producer_state *s = NULL;
-        cleanup_with(buf_donep) struct buf bytes;
+        cleanup_with(buf_donep) struct buf bytes = {0};
         char path[PATH_MAX];
         int r = segment_path(l->dir, offset, LOG_SUFFIX_SNAPSHOT, path);
 

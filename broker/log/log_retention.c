@@ -43,30 +43,31 @@ static int expired(const struct partition_log *l, struct segment *s, bool active
         return r < 0 ? r : newest < now_ms - l->config.retention_ms;
 }
 
-/* Rename the first segment's files and take it from the list. */
+/* Take the first segment from the list, then rename its files: whoever misses a file finds its segment gone.
+ */
 static int retire_first(struct partition_log *l)
 {
-        struct segment *s = l->segments.items[0];
+        struct segment *s = segment_ref(l->segments.items[0]);
         char path[PATH_MAX];
-        int r = segment_retire(s);
+        int r, listed;
 
-        if (r < 0)
-                return r;
         pthread_mutex_lock(&l->lock);
-        r = segment_list_push(&l->retired, s);
+        listed = segment_list_push(&l->retired, s);
         l->segments.n--;
         for (size_t i = 0; i < l->segments.n; i++)
                 l->segments.items[i] = l->segments.items[i + 1];
         atomic_store(&l->start_offset, l->segments.items[0]->base_offset);
         pthread_mutex_unlock(&l->lock);
         atomic_store(&l->dir_dirty, true);
+        r = segment_retire(s);
         if (segment_path(l->dir, s->base_offset, LOG_SUFFIX_SNAPSHOT, path) == 0)
                 (void)unlink(path); /* a stray one is removed at the next start */
-        if (r < 0) {                /* no memory to remember it: unlink it here */
+        if (listed < 0) {           /* no memory to remember it: unlink it here */
                 segment_unlink(s);
                 segment_unref(s);
         }
-        return 0;
+        segment_unref(s);
+        return r;
 }
 
 static bool below(const struct partition_log *l, int64_t hw)

@@ -33,7 +33,7 @@ static int search_records(const struct record_batch *b, struct record_iter it, i
 
 static int search_batch(const struct record_batch *b, int64_t timestamp, struct found *ret)
 {
-        cleanup_with(buf_donep) struct buf unpacked;
+        cleanup_with(buf_donep) struct buf unpacked = {0};
         struct record_iter it = record_iter(b);
         int r = 0;
 
@@ -61,7 +61,7 @@ static int search_batch(const struct record_batch *b, int64_t timestamp, struct 
 static int load_and_search(struct segment *s, const struct batch_meta *meta, int64_t timestamp,
                            struct found *ret)
 {
-        cleanup_with(buf_donep) struct buf bytes;
+        cleanup_with(buf_donep) struct buf bytes = {0};
         struct record_batch b;
         int r;
 

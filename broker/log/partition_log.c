@@ -404,6 +404,17 @@ static int flush_begin(struct partition_log *l, struct flush *f)
         return r;
 }
 
+static bool is_listed(struct partition_log *l, const struct segment *s)
+{
+        bool found = false;
+
+        pthread_mutex_lock(&l->lock);
+        for (size_t i = 0; i < l->segments.n; i++)
+                found = found || l->segments.items[i] == s;
+        pthread_mutex_unlock(&l->lock);
+        return found;
+}
+
 static int flush_sync(struct partition_log *l, const struct flush *f)
 {
         int r = 0;
@@ -415,8 +426,8 @@ static int flush_sync(struct partition_log *l, const struct flush *f)
                 r = sealed ? 0 : segment_write_indexes(s);
                 if (r == 0)
                         r = segment_sync(s, sealed);
-                if (r == -ENOENT && s->base_offset < atomic_load(&l->start_offset))
-                        r = 0; /* retention took it */
+                if (r == -ENOENT && !is_listed(l, s))
+                        r = 0; /* retention or a truncation took it meanwhile */
         }
         return r < 0 ? r : log_sync_names(l);
 }
@@ -424,7 +435,6 @@ static int flush_sync(struct partition_log *l, const struct flush *f)
 int partition_log_flush(struct partition_log *l)
 {
         cleanup_with(flush_donep) struct flush f = {0};
-        bool current;
         int r;
 
         if (atomic_load(&l->failed))
@@ -436,14 +446,11 @@ int partition_log_flush(struct partition_log *l)
                 r = flush_sync(l, &f);
         pthread_mutex_lock(&l->lock);
         /* A truncation meanwhile took bytes away and others may have come in their place, unsynced. */
-        current = f.generation == l->generation;
-        if (r == 0 && current && f.end_offset > atomic_load(&l->recovery_point))
+        if (r == 0 && f.generation == l->generation && f.end_offset > atomic_load(&l->recovery_point))
                 atomic_store(&l->recovery_point, f.end_offset);
         pthread_mutex_unlock(&l->lock);
         if (r < 0 && f.rolled)
                 atomic_store(&l->rolled, true);
-        if (r == -ENOENT && !current)
-                return 0; /* a segment was cut off while we were at it */
         return log_storage_error(l, r);
 }
 

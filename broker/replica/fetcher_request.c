@@ -110,7 +110,7 @@ static int send(struct fetch_lane *lane, struct fetch_request *req, int64_t max_
 
 int fetcher_send(struct fetch_lane *lane, int64_t max_wait_ms)
 {
-        cleanup_with(arena_donep) struct arena a;
+        cleanup_with(arena_donep) struct arena a = {0};
         struct fetch_request_partition *partitions;
         struct fetch_request_topic *topics;
         struct fetch_request req;

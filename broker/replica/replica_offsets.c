@@ -109,7 +109,7 @@ void replica_manager_each(struct replica_manager *m, void (*fn)(const struct rep
         if (replica_snapshot(m, &s) < 0)
                 return;
         for (size_t i = 0; i < s.n; i++) {
-                cleanup_with(arena_donep) struct arena a;
+                cleanup_with(arena_donep) struct arena a = {0};
                 struct replica_info info;
 
                 arena_init(&a, 0);

@@ -117,6 +117,21 @@ int znode_broker_encode(const struct znode_broker *b, struct buf *out)
         return r;
 }
 
+/* What goes into an endpoint's text must come out of it again: letters, digits and @more. */
+static bool plain(const char *s, const char *more)
+{
+        for (const char *c = s; *c; c++)
+                if (!(*c >= 'a' && *c <= 'z') && !(*c >= 'A' && *c <= 'Z') && !(*c >= '0' && *c <= '9') &&
+                    !strchr(more, *c))
+                        return false;
+        return *s != '\0';
+}
+
+static bool host_valid(const char *host)
+{
+        return plain(host, "._-:%");
+}
+
 /* "LISTENER://host:port" */
 static int decode_endpoint(const json_t *j, const json_t *protocols, struct znode_endpoint *ret)
 {
@@ -128,12 +143,14 @@ static int decode_endpoint(const json_t *j, const json_t *protocols, struct znod
         if (!s || json_string_length(j) > MAX_TEXT)
                 return -EBADMSG;
         sep = strstr(s, "://");
-        if (!sep || sep == s || parse_host_port(sep + 3, host, &ret->port) < 0)
+        if (!sep || sep == s || parse_host_port(sep + 3, host, &ret->port) < 0 || !host_valid(host))
                 return -EBADMSG;
         ret->listener = strndup(s, (size_t)(sep - s));
         ret->host = strdup(host);
         if (!ret->listener || !ret->host)
                 return -ENOMEM;
+        if (!plain(ret->listener, "._-"))
+                return -EBADMSG;
         /* Before version 4 a listener bears the name of its protocol. */
         protocol = json_object_get(protocols, ret->listener);
         if (protocol) {
@@ -178,6 +195,8 @@ static int decode_legacy(const json_t *j, struct znode_broker *b)
         r = znode_string(json_object_get(j, "host"), 255, &b->endpoints[0].host);
         if (r < 0)
                 return r;
+        if (!host_valid(b->endpoints[0].host))
+                return -EBADMSG;
         b->endpoints[0].listener = strdup("PLAINTEXT");
         b->endpoints[0].protocol = strdup("PLAINTEXT");
         return b->endpoints[0].listener && b->endpoints[0].protocol ? 0 : -ENOMEM;

@@ -198,6 +198,18 @@ def check_pragma_once(source):
         yield first[0], "a header begins with #pragma once (comments may precede it)"
 
 
+UNSET_CLEANUP = re.compile(r"\bcleanup_with\(\w+\)[^=;(]*\b\w+;")
+
+
+def check_cleanup(source):
+    """An early return before the first assignment would hand the destructor whatever is on the stack."""
+    if source.path.startswith("tests/"):
+        return
+    for number, line in source.code_lines():
+        if UNSET_CLEANUP.search(line):
+            yield number, "a variable with a cleanup must be initialised where it is declared"
+
+
 CHECKS = {
     "file-length": check_file_length,
     "function-length": check_function_length,
@@ -207,6 +219,7 @@ CHECKS = {
     "blanks": check_blanks,
     "purity": check_purity,
     "pragma-once": check_pragma_once,
+    "cleanup": check_cleanup,
 }
 
 
@@ -318,6 +331,8 @@ BAD_TREES = [
     ({"broker/base/p.h": "#ifndef P\n#pragma once\n#endif\n"}, ["broker/base/p.h:1 pragma-once"]),
     ({"broker/base/t.c": "int a; \nint\tb;\nint c;\r\n"},
      ["broker/base/t.c:1 blanks", "broker/base/t.c:2 blanks", "broker/base/t.c:3 blanks"]),
+    ({"broker/base/u.c": "        cleanup_with(freep) char *p;\n        cleanup_with(freep) char *q = NULL;\n"},
+     ["broker/base/u.c:1 cleanup"]),
     ({"broker/meson.build": "\tfiles()\n"}, ["broker/meson.build:1 blanks"]),
     ({"broker/log/a_core.c": '#include <time.h>\n#include "base/good.h"\n'}, ["broker/log/a_core.c:1 purity"]),
 ] + [

@@ -29,7 +29,7 @@ static void it_asks_and_decodes_into_the_callers_arena(void **state)
 {
         const struct metadata_request body = {.topics.n = -1};
         cleanup_with(fixture_threaded_done) struct fixture f;
-        cleanup_with(arena_donep) struct arena arena;
+        cleanup_with(arena_donep) struct arena arena = {0};
         struct metadata_response got;
 
         (void)state;
@@ -46,7 +46,7 @@ static void a_host_that_refuses_is_reported_at_once(void **state)
 {
         const struct metadata_request body = {.topics.n = -1};
         cleanup_with(fixture_done) struct fixture f;
-        cleanup_with(arena_donep) struct arena arena;
+        cleanup_with(arena_donep) struct arena arena = {0};
         int64_t began_ms = clock_mono_ms();
         struct metadata_response got;
 
@@ -64,7 +64,7 @@ static void a_broker_that_closes_or_hangs_ends_the_call(void **state)
 {
         const struct metadata_request body = {.topics.n = -1};
         cleanup_with(fixture_threaded_done) struct fixture f;
-        cleanup_with(arena_donep) struct arena arena;
+        cleanup_with(arena_donep) struct arena arena = {0};
         struct metadata_response got;
 
         (void)state;
@@ -83,7 +83,7 @@ static void a_broker_that_closes_or_hangs_ends_the_call(void **state)
 static int negotiate(struct fixture *f, int16_t key, int16_t max_version, int16_t *ret_version)
 {
         const struct metadata_request body = {.topics.n = -1};
-        cleanup_with(arena_donep) struct arena arena;
+        cleanup_with(arena_donep) struct arena arena = {0};
         struct metadata_response got;
 
         arena_init(&arena, 0);

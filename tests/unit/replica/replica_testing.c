@@ -369,7 +369,7 @@ void make_batch(struct buf *out, const struct batch *b)
 void produce_to(struct node *n, const char *topic, int32_t partition, int16_t acks, int32_t timeout_ms,
                 const struct batch *b, struct outcome *o)
 {
-        cleanup_with(buf_donep) struct buf data;
+        cleanup_with(buf_donep) struct buf data = {0};
         struct produce_request_partition p;
         struct produce_request_topic t;
         struct produce_request req;
