@@ -119,6 +119,8 @@ int partition_log_find_timestamp(struct partition_log *l, int64_t timestamp, int
 
                 if (!skip_segment(s, next == INT64_MAX, timestamp))
                         r = search_segment(s, timestamp, bound, &f);
+                if (r == -ENOENT && next <= atomic_load(&l->start_offset))
+                        r = 0; /* retention took it meanwhile */
                 segment_unref(s);
         }
         pthread_rwlock_unlock(&l->content);
