@@ -8,6 +8,8 @@
 
 #include "base/parse.h"
 
+#define HELP_COLUMN 26
+
 static const struct cli_option *find_option(const struct cli_verb *verb, const char *name, size_t len)
 {
         for (size_t i = 0; i < verb->n_options; i++)
@@ -94,19 +96,36 @@ int cli_parse(const struct cli_verb *verb, int argc, char **argv, void *target, 
         return 0;
 }
 
+/* Columns of UTF-8 text: every byte but the continuation ones. */
+static int columns(const char *s)
+{
+        int n = 0;
+
+        for (; *s; s++)
+                n += ((unsigned char)*s & 0xc0) != 0x80;
+        return n;
+}
+
+static void print_option(const char *name, const char *arg, const char *help)
+{
+        int used = 4 + columns(name) + (arg ? 1 + columns(arg) : 0);
+
+        printf("  --%s%s%s", name, arg ? " " : "", arg ? arg : "");
+        if (used >= HELP_COLUMN)
+                printf("\n%*s%s\n", HELP_COLUMN, "", help);
+        else
+                printf("%*s%s\n", HELP_COLUMN - used, "", help);
+}
+
 void cli_print_verb_help(const struct cli_verb *verb)
 {
         printf("usage: stepdown %s %s\n\n%s\n", verb->name, verb->synopsis, verb->summary);
         if (verb->details)
                 printf("\n%s\n", verb->details);
         printf("\noptions:\n");
-        for (size_t i = 0; i < verb->n_options; i++) {
-                const struct cli_option *o = &verb->options[i];
-                int used = printf("  --%s%s%s", o->name, o->arg ? " " : "", o->arg ? o->arg : "");
-
-                printf("%*s %s\n", used < 25 ? 25 - used : 0, "", o->help);
-        }
-        printf("  --help%*s print this help\n", 17, "");
+        for (size_t i = 0; i < verb->n_options; i++)
+                print_option(verb->options[i].name, verb->options[i].arg, verb->options[i].help);
+        print_option("help", NULL, "print this help");
         for (const struct cli_exit_row *e = verb->exits; e && e->help; e++)
                 printf("%s  %3d  %s\n", e == verb->exits ? "\nexit status:\n" : "", e->status, e->help);
 }
