@@ -621,8 +621,9 @@ bool drain_is_stalled(const struct drain *d, int64_t now_ms)
 
 bool drain_may_extend(const struct drain *d, int64_t now_ms)
 {
+        /* Progress without a controller there is none: partitions move because it answers. */
         return drain_phase_is_active(d->state) && now_ms < drain_limit_ms(d) &&
-               (!drain_is_stalled(d, now_ms) || now_ms - d->contact_ms < d->params.no_controller_ms);
+               now_ms - d->contact_ms < d->params.no_controller_ms;
 }
 
 int64_t drain_rate_milli(const struct drain *d, int64_t now_ms)

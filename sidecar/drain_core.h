@@ -186,8 +186,8 @@ const char *drain_why_text(enum drain_why w); /* for people */
 const char *drain_policy_name(enum drain_policy p);
 
 bool drain_is_stalled(const struct drain *d, int64_t now_ms);
-/* May the stop timer be extended (L6)? Only while active, the deadline ahead, and either a partition moved or
- * a controller answered within its budget. */
+/* May the stop timer be extended (L6)? Only while active, the deadline ahead, and a controller with a quorum
+ * has answered within its budget. */
 bool drain_may_extend(const struct drain *d, int64_t now_ms);
 int64_t drain_limit_ms(const struct drain *d); /* when the drain ends at the latest, absolute */
 /* Partitions a second since the drain began, in thousandths; 0 when unknown. */

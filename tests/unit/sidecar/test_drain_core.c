@@ -639,6 +639,136 @@ static void L6_the_timer_is_extended_only_with_progress_or_a_controller_before_t
         assert_false(drain_may_extend(&f.d, f.now));
 }
 
+static void L3_the_sleep_grows_to_its_ceiling(void **state)
+{
+        static const int64_t want[] = {300, 900, 2700, 5000, 5000};
+        struct fixture f;
+
+        (void)state;
+        init(&f, &standard, 1);
+        f.random = UINT32_MAX;
+        feed_type(&f, DRAIN_EV_START);
+        broker_says(&f, EPOCH, 5);
+        for (size_t i = 0; i < ARRAY_SIZE(want); i++) {
+                feed_type(&f, DRAIN_EV_CONTROLLER_FAILED);
+                if (f.d.broker_asked)
+                        broker_says(&f, EPOCH, 5);
+                assert_int_equal(f.fx.wake_ms - f.now, want[i]);
+                wait_for_tick(&f);
+        }
+        controller_says(&f, CONTROLLER_DRAINING, 5, 0);
+        assert_int_equal(f.d.backoff_ms, 0); /* an answer starts the series anew */
+}
+
+static void R27_asking_again_slows_down_to_five_polls(void **state)
+{
+        struct fixture f;
+        int64_t last = 0;
+
+        (void)state;
+        init(&f, &standard, 1);
+        f.random = UINT32_MAX;
+        start_accepted(&f, 4);
+        for (int i = 0; i < 5; i++) {
+                wait_for_tick(&f);
+                controller_says(&f, CONTROLLER_INCOMPLETE, 4, 0);
+                broker_says(&f, EPOCH, 4);
+                assert_true(f.fx.wake_ms - f.now >= last);
+                last = f.fx.wake_ms - f.now;
+        }
+        assert_int_equal(last, 5 * standard.poll_ms);
+}
+
+static void D2_a_newer_registration_at_the_controller_makes_it_stale(void **state)
+{
+        struct fixture f;
+
+        (void)state;
+        init(&f, &standard, 1);
+        start_accepted(&f, 4);
+        wait_for_tick(&f);
+        feed(&f, (struct drain_event){
+                         .type = DRAIN_EV_CONTROLLER_ANSWER,
+                         .endpoint = -1,
+                         .controller = {.state = CONTROLLER_NONE, .epoch = EPOCH + 1, .generation = 9},
+                 });
+        assert_int_equal(f.d.state, DRAIN_STALE);
+}
+
+static void a_controller_that_is_busy_is_a_controller(void **state)
+{
+        static const int statuses[] = {409, 429};
+        struct fixture f;
+
+        (void)state;
+        for (size_t i = 0; i < ARRAY_SIZE(statuses); i++) {
+                init(&f, &standard, 1);
+                feed_type(&f, DRAIN_EV_START);
+                broker_says(&f, EPOCH, 5);
+                while (f.now - f.d.started_ms < 3 * standard.no_controller_ms) {
+                        controller_refuses(&f, statuses[i]);
+                        if (f.d.broker_asked)
+                                broker_says(&f, EPOCH, 5);
+                        wait_for_tick(&f);
+                }
+                assert_int_equal(f.d.state, DRAIN_REQUESTING);
+        }
+}
+
+static void L5_the_brokers_word_on_zookeeper_counts_when_no_controller_is_there_to_ask(void **state)
+{
+        struct fixture f;
+
+        (void)state;
+        init(&f, &standard, 1);
+        start_accepted(&f, 4);
+        while (drain_phase_is_active(f.d.state)) {
+                wait_for_tick(&f);
+                if (f.d.call == DRAIN_CALL_NONE)
+                        continue;
+                feed_type(&f, DRAIN_EV_CONTROLLER_FAILED);
+                feed(&f, (struct drain_event){
+                                 .type = DRAIN_EV_BROKER_ANSWER,
+                                 .broker = {.epoch = EPOCH, .leaders = 4, .zookeeper_down = true},
+                         });
+        }
+        assert_int_equal(f.d.state, DRAIN_INCOMPLETE);
+        assert_int_equal(f.d.why, DRAIN_WHY_ZOOKEEPER);
+}
+
+static void L5_a_deadline_before_any_controller_answered_says_so(void **state)
+{
+        struct drain_params p = standard;
+        struct fixture f;
+
+        (void)state;
+        p.deadline_ms = 5000; /* shorter than the budget for finding a controller */
+        init(&f, &p, 1);
+        feed_type(&f, DRAIN_EV_START);
+        broker_says(&f, EPOCH, 4);
+        wait_for_tick(&f);
+        assert_int_equal(f.d.state, DRAIN_NO_CONTROLLER);
+        assert_int_equal(f.now - f.d.started_ms, p.deadline_ms);
+}
+
+static void an_undo_accepted_without_zookeeper_is_not_done(void **state)
+{
+        struct fixture f;
+
+        (void)state;
+        init(&f, &standard, 2);
+        start_accepted(&f, 4);
+        feed_type(&f, DRAIN_EV_UNDO);
+        feed(&f, (struct drain_event){
+                         .type = DRAIN_EV_CONTROLLER_ANSWER,
+                         .endpoint = -1,
+                         .zookeeper_down = true,
+                         .controller = {.state = CONTROLLER_DRAINING, .ours = true, .epoch = EPOCH},
+                 });
+        assert_int_equal(f.d.state, DRAIN_UNDOING);
+        assert_int_equal(f.fx.call, DRAIN_CALL_DELETE);
+}
+
 /* A seeded walk over every event in every order: the invariants of drain_check() hold, budgets bind. */
 static void any_sequence_of_events_keeps_the_invariants(void **state)
 {
@@ -716,6 +846,13 @@ int main(void)
                 cmocka_unit_test(L10_broker_exit_and_skip_end_it_from_every_active_state),
                 cmocka_unit_test(
                         L6_the_timer_is_extended_only_with_progress_or_a_controller_before_the_deadline),
+                cmocka_unit_test(L3_the_sleep_grows_to_its_ceiling),
+                cmocka_unit_test(R27_asking_again_slows_down_to_five_polls),
+                cmocka_unit_test(D2_a_newer_registration_at_the_controller_makes_it_stale),
+                cmocka_unit_test(a_controller_that_is_busy_is_a_controller),
+                cmocka_unit_test(L5_the_brokers_word_on_zookeeper_counts_when_no_controller_is_there_to_ask),
+                cmocka_unit_test(L5_a_deadline_before_any_controller_answered_says_so),
+                cmocka_unit_test(an_undo_accepted_without_zookeeper_is_not_done),
                 cmocka_unit_test(any_sequence_of_events_keeps_the_invariants),
         };
 
