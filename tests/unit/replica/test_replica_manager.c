@@ -111,16 +111,17 @@ static void a_replica_without_a_leader_exists_all_the_same(void **state)
         assert_int_equal(c.followed, 1);
 }
 
-static void another_topic_of_the_same_name_is_refused(void **state)
+static void topic_ids_survive_a_restart(void **state)
 {
         struct node *n = *state;
+        struct uuid want = topic_id_of(TOPIC);
+        struct replica_info i;
 
         lead(n, 5);
-        assert_int_equal(lai(n, &(struct lai){.topic = "orders", .leader = 1, .epoch = 6}), KAFKA_NONE);
         node_stop(n);
         node_start(n);
-        /* ids survive the restart: they stand beside the log */
-        lead(n, 7);
+        info(n, 0, &i);
+        assert_true(uuid_equal(&i.topic_id, &want));
 }
 
 static void the_state_change_log_names_partitions_in_brackets(void **state)
@@ -809,7 +810,7 @@ int main(void)
                 TEST(stale_controllers_and_registrations_are_refused),
                 TEST(a_partition_of_others_is_not_created),
                 TEST(a_replica_without_a_leader_exists_all_the_same),
-                TEST(another_topic_of_the_same_name_is_refused),
+                TEST(topic_ids_survive_a_restart),
                 TEST(the_state_change_log_names_partitions_in_brackets),
                 TEST(acks_1_is_answered_at_once),
                 TEST(acks_all_waits_for_the_whole_isr),
