@@ -65,7 +65,9 @@ static int read_locked(struct partition_log *l, int64_t offset, int64_t bound, s
         while (r == -ENXIO && offset < bound) {
                 struct segment *s = log_segment_for(l, offset, &next);
 
-                r = read_segment(s, offset, bound, max_bytes, min_one, out, ret_n);
+                /* Retention may have moved the start since: what comes next is not what was asked for. */
+                r = s->base_offset > offset ? -ERANGE
+                                            : read_segment(s, offset, bound, max_bytes, min_one, out, ret_n);
                 segment_unref(s);
                 if (r == -ENOENT)
                         return offset < atomic_load(&l->start_offset) ? -ERANGE : -EIO;

@@ -144,7 +144,7 @@ int segment_create(const char *dir, int64_t base_offset, int64_t index_interval_
 
 int segment_activate(struct segment *s)
 {
-        struct shared_fd *file;
+        struct shared_fd *file = NULL;
         char path[PATH_MAX];
         int r;
 

@@ -171,7 +171,7 @@ static bool make_room(struct sparse_index *x, const char *path)
 
 static void append(struct sparse_index *x, const char *path, const struct entry *e)
 {
-        struct entry last;
+        struct entry last = {0};
         int r = last_entry(x, path, &last);
 
         if (r == -ENOENT && !x->loaded)
@@ -209,7 +209,7 @@ static int count_upto(struct sparse_index *x, const char *path, bool by_offset, 
         high = x->n;
         while (low < high) {
                 uint32_t middle = low + (high - low) / 2;
-                struct entry e;
+                struct entry e = {0};
 
                 r = entry_at(x, path, &fd, middle, &e);
                 if (r < 0)
@@ -255,7 +255,7 @@ int time_index_floor(struct sparse_index *x, const char *path, int64_t timestamp
 
 int offset_index_last(struct sparse_index *x, const char *path, int32_t *ret_offset, int32_t *ret_position)
 {
-        struct entry e;
+        struct entry e = {0};
         int r = last_entry(x, path, &e);
 
         if (r < 0)
@@ -267,7 +267,7 @@ int offset_index_last(struct sparse_index *x, const char *path, int32_t *ret_off
 
 int time_index_last(struct sparse_index *x, const char *path, int64_t *ret_timestamp, int32_t *ret_offset)
 {
-        struct entry e;
+        struct entry e = {0};
         int r = last_entry(x, path, &e);
 
         if (r < 0)
@@ -279,7 +279,7 @@ int time_index_last(struct sparse_index *x, const char *path, int64_t *ret_times
 
 int sparse_index_truncate(struct sparse_index *x, const char *path, int32_t offset)
 {
-        struct entry e;
+        struct entry e = {0};
         uint32_t n;
         int r = count_upto(x, path, true, (int64_t)offset - 1, &n, &e);
 
