@@ -27,7 +27,7 @@ static bool same_set(const struct isr_current *cur, const struct isr_proposal *p
         if (cur->n_isr != p->n_isr)
                 return false;
         for (int i = 0; i < p->n_isr; i++)
-                if (!contains(cur->isr, cur->n_isr, p->isr[i]))
+                if (!contains(cur->isr, cur->n_isr, p->isr[i]) || !contains(p->isr, p->n_isr, cur->isr[i]))
                         return false;
         return true;
 }
