@@ -11,7 +11,7 @@
 
 static struct metric metric_latency = {
         .type = METRIC_T_HISTOGRAM,
-        .name = "stepdown_zk_request_latency",
+        .name = "stepdown_zk_request_seconds",
         .help = "Time from sending a ZooKeeper operation to its reply",
 };
 static struct metric metric_timeouts = {
