@@ -277,8 +277,7 @@ static void take_down(void *userdata)
         s->api = api_free(s->api);
         s->metadata = metadata_cache_free(s->metadata);
         if (s->logs)
-                r = log_manager_close_clean(s->logs);
-        s->logs = log_manager_free(s->logs);
+                r = log_manager_close_clean(TAKE_PTR(s->logs));
         if (r < 0)
                 slog_error("close-failed",
                            "the logs could not be closed cleanly; the next start recovers them", SL_ERR(r));
