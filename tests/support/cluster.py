@@ -60,12 +60,14 @@ def find_build(build=None):
 
 
 def alive(pid, marker):
-    """Is @pid still the process we started? A recycled pid has another command line; a zombie has none."""
+    """Is @pid still the process we started? A recycled pid has another command line."""
     try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0]
         cmdline = Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
+    except (OSError, IndexError):
         return False
-    return str(marker).encode() in cmdline
+    # Between exec and the new image's arguments the command line is empty for a moment.
+    return state not in "ZX" and (not cmdline or str(marker).encode() in cmdline)
 
 
 class Broker:
