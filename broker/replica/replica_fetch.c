@@ -158,7 +158,7 @@ static int build(struct fetch_op *op, struct replica_response *r)
 {
         struct fetch_response *body = arena_alloc(&r->arena, 1, sizeof(*body));
         struct fetch_response_partition *outs = WIRE_NEW(&r->arena, fetch_response_partition, op->n_parts);
-        struct replica_hints hints = {.n = 0};
+        struct replica_hints hints = {.leaders = op->call.version >= 12, .endpoints = op->call.version >= 16};
         int ret;
 
         if (!body || !outs)

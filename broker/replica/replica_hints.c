@@ -9,7 +9,8 @@ static void add_endpoint(struct replica_manager *m, struct replica_hints *hints,
         }
         /* Only brokers that the cluster's metadata shows: LeaderAndIsr's endpoints are for brokers, not for
          * clients. */
-        if (hints->n < REPLICA_HINTS_MAX && metadata_cache_broker(m->metadata, id, &hints->brokers[hints->n]))
+        if (hints->endpoints && hints->n < REPLICA_HINTS_MAX &&
+            metadata_cache_broker(m->metadata, id, &hints->brokers[hints->n]))
                 hints->n++;
 }
 
@@ -21,6 +22,8 @@ void replica_hint(struct replica_manager *m, struct wire_str topic, int32_t inde
         int32_t id = -1, epoch = -1;
 
         *ret_leader_id = *ret_leader_epoch = -1;
+        if (!hints->leaders)
+                return;
         if (p)
                 partition_leader_hint(p, &id, &epoch);
         if (metadata_cache_leader(m->metadata, topic, index, &cached) && cached.leader_epoch > epoch) {

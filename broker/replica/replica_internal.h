@@ -89,7 +89,8 @@ void replica_isr_register_metrics(void);
 
 /* --- answers about leaders (KIP-951), replica_hints.c --- */
 #define REPLICA_HINTS_MAX 16
-struct replica_hints { /* endpoints of the leaders that one response names */
+struct replica_hints {           /* endpoints of the leaders that one response names */
+        bool leaders, endpoints; /* what the response's version can carry; without it nothing is filled in */
         struct metadata_broker brokers[REPLICA_HINTS_MAX];
         int32_t n;
 };

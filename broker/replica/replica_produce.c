@@ -144,7 +144,8 @@ static void finish_partition(struct produce_op *op, const struct produce_status 
 static void op_complete(struct delayed_op *base, bool expired)
 {
         struct produce_op *op = container_of(base, struct produce_op, base);
-        struct replica_hints hints = {.n = 0};
+        bool carried = op->call.version >= 10;
+        struct replica_hints hints = {.leaders = carried, .endpoints = carried};
 
         (void)expired;
         for (size_t i = 0; i < op->n; i++) {
