@@ -97,10 +97,10 @@ static void print_status(const struct options *o, const struct drain_status *st)
 
 static void print_blocked(const struct drain_status *st)
 {
-        for (size_t i = 0; i < st->n_blocked; i++)
+        for (size_t i = 0; i < st->n_blocked && st->remaining > 0; i++)
                 printf("  [%s,%" PRId32 "] %s\n", st->blocked[i].topic, st->blocked[i].partition,
                        st->blocked[i].reason);
-        if (st->blocked_total > (int32_t)st->n_blocked)
+        if (st->remaining > 0 && st->blocked_total > (int32_t)st->n_blocked)
                 printf("  and %" PRId32 " more\n", st->blocked_total - (int32_t)st->n_blocked);
 }
 

@@ -473,6 +473,8 @@ static void on_query(const struct drain_answer *a, const char *message, void *us
 
         s->error = a ? 0 : -EHOSTUNREACH;
         if (a) {
+                memset(st, 0, sizeof(*st)); /* whatever the sidecar said of an ended one */
+                st->initial = st->leaders = DRAIN_UNKNOWN;
                 st->broker = a->broker;
                 st->controller = a->controller;
                 st->epoch = a->epoch;
@@ -512,6 +514,7 @@ int drain_session_status(const struct drain_session_options *o, const struct sid
                          struct drain_status *ret)
 {
         cleanup_with(freep) struct session *s = malloc(sizeof(*s));
+        bool known;
         int r;
 
         if (!s)
@@ -520,13 +523,16 @@ int drain_session_status(const struct drain_session_options *o, const struct sid
         r = loop_new("drain", &s->loop);
         if (r == 0)
                 r = status_by_sidecar(s);
-        /* A sidecar without a drain does not mean that there is none: the controller knows. */
-        if (r < 0 || s->last.state == DRAIN_IDLE) {
+        known = r == 0;
+        *ret = s->last;
+        /* How the sidecar's last drain ended is not how things stand now: the controller knows. */
+        if (!known || !drain_phase_is_active(s->last.state)) {
                 s->sidecar = json_conn_free(s->sidecar);
                 s->silence = loop_timer_remove(s->silence);
                 r = status_by_controller(s);
+                if (r == 0 || !known)
+                        *ret = s->last;
         }
-        *ret = s->last;
         session_done(s);
-        return r;
+        return known ? 0 : r;
 }

@@ -193,6 +193,23 @@ class DrainTest(unittest.TestCase):
         self.assertEqual(self.state()["drain_id"], "")
         self.assertEqual(self.finish(waiting)[0], 75)
 
+    def test_status_of_an_ended_drain_is_what_the_controller_says_now(self):
+        fake = self.fake(leaders=4)
+        self.sidecar()
+        self.assertEqual(self.finish(self.drain("--wait"))[0], 0)
+        self.assertIn("Drained: ", self.finish(self.drain("--status"))[1])
+        self.state("PUT", drain_id="", leaders=4)  # the broker has restarted since
+        self.assertEqual(self.finish(self.drain("--status"))[1], "No drain\n")
+        fake.kill()
+        fake.wait()
+        status, out, _ = self.finish(self.drain("--status"))  # nobody to ask: what the sidecar knows is better than nothing
+        self.assertEqual(status, 0)
+        self.assertIn("Drained: ", out)
+
+    def test_status_with_nobody_to_ask_is_69(self):
+        self.fake(servers=[{"role": "closed"}])
+        self.assertEqual(self.finish(self.drain("--status"))[0], 69)
+
     def test_another_broker_than_the_sidecars_is_drained_directly(self):
         self.fake(leaders=4)
         self.set("BROKER_ID", "7")
