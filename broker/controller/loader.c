@@ -255,6 +255,7 @@ static void job_finish(struct controller *c, struct job *j)
         job_free(j);
         c->loads--;
         done(c);
+        writer_pump(c);
 }
 
 static void job_pump(struct controller *c, struct job *j)

@@ -1,0 +1,15 @@
+/* Failures of ZooKeeper that a network cannot be asked for: linked with --wrap, the calls of the controller
+ * pass through here. */
+#pragma once
+
+#include <stdbool.h>
+
+/* The next @times multis with an operation whose path contains @part are carried out, but their reply is lost
+ * (-ECONNRESET). */
+void zk_faults_lose_replies(const char *part, int times);
+/* The next @times multis with such an operation are not carried out and fail with @r. */
+void zk_faults_refuse(const char *part, int r, int times);
+int zk_faults_left(void); /* how many of them are still to come */
+/* Nothing confirms the session: as if ZooKeeper had been silent for two thirds of its timeout. */
+void zk_faults_lapse_lease(bool on);
+void zk_faults_clear(void);
