@@ -2,9 +2,11 @@
 #include "replica/fetcher_core.h"
 
 #define HOT_MS      1000 /* without data for so long a partition is cold */
-#define NEW_WAIT_MS 10   /* bounds how long a partition that is added waits for its first fetch */
-#define GATHER_MS   15   /* how long lanes are held for each other at the deadline */
-#define NEAR_MS     2    /* leaders' timers are not finer */
+#define NEW_WAIT_MS 2    /* bounds how long a partition that is added waits for its first fetch */
+#define CHURN_ROUND_MS                                                                                       \
+        100          /* the round after one in which partitions came: more will, and NEW is to stay short */
+#define GATHER_MS 15 /* how long lanes are held for each other at the deadline */
+#define NEAR_MS   2  /* leaders' timers are not finer */
 
 bool fetch_lanes_is_hot(int64_t last_data_ms, int64_t now_ms)
 {
@@ -32,8 +34,11 @@ int64_t fetch_lanes_send(struct fetch_lanes *l, enum fetch_lane_id lane, int64_t
         int64_t wait_ms;
 
         l->busy[lane] = true;
-        if (l->deadline_ms <= now_ms + 1)
-                l->deadline_ms = now_ms + l->wait_max_ms;
+        if (l->deadline_ms <= now_ms + 1) {
+                l->deadline_ms = now_ms + (l->churning ? MIN(l->wait_max_ms, (int64_t)CHURN_ROUND_MS)
+                                                       : l->wait_max_ms);
+                l->churning = false;
+        }
         wait_ms = l->deadline_ms - now_ms;
         if (lane == LANE_NEW)
                 wait_ms = MIN(wait_ms, (int64_t)NEW_WAIT_MS);
@@ -62,6 +67,7 @@ bool fetch_lanes_may_send(struct fetch_lanes *l, int64_t now_ms, bool *ret_regro
                 return false;
         l->gathering = false;
         l->misplaced = false;
+        l->churning = true;
         l->deadline_ms = 0; /* a new round */
         *ret_regroup = true;
         return true;

@@ -13,6 +13,7 @@ struct fetch_lanes {
         int64_t wait_max_ms;
         bool busy[N_FETCH_LANES]; /* a Fetch is in flight */
         bool misplaced;           /* some partition is not where it belongs: regroup at the deadline */
+        bool churning;            /* the last round ended with regrouping: the next one is short */
         bool gathering;           /* past the deadline, waiting for the other lanes to come back */
         int64_t deadline_ms;      /* when all waits of this round end */
         int64_t gather_until_ms;
