@@ -477,3 +477,49 @@ bool isr_has(const struct znode_state *st, int32_t id)
                         return true;
         return false;
 }
+
+/* --- what brokers have been told --- */
+
+struct told_want {
+        struct cluster *c;
+        int32_t broker;
+        enum told_kind kind;
+        const char *topic;
+        int32_t partition, leader;
+};
+
+static bool is_told(void *userdata)
+{
+        struct told_want *w = userdata;
+        struct told t;
+
+        return fake_broker_last(w->c->nodes[w->broker].broker, w->kind, w->topic, w->partition, &t) &&
+               t.leader == w->leader;
+}
+
+void wait_told(struct cluster *c, int32_t broker, enum told_kind kind, const char *topic, int32_t partition,
+               int32_t leader)
+{
+        struct told_want w = {c, broker, kind, topic, partition, leader};
+
+        wait_until(is_told, &w);
+}
+
+struct live_want {
+        struct fake_broker *broker;
+        int32_t n;
+};
+
+static bool has_live(void *userdata)
+{
+        const struct live_want *w = userdata;
+
+        return fake_broker_live_brokers(w->broker) == w->n;
+}
+
+void wait_live(struct cluster *c, int32_t broker, int32_t n)
+{
+        struct live_want w = {c->nodes[broker].broker, n};
+
+        wait_until(has_live, &w);
+}

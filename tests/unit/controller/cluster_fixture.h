@@ -80,3 +80,8 @@ void write_state(struct cluster *c, const char *topic, int32_t partition, const 
 bool isr_has(const struct znode_state *st, int32_t id);
 /* Wait until the leader in ZooKeeper is @leader. */
 void wait_leader(struct cluster *c, const char *topic, int32_t partition, int32_t leader);
+/* Wait until the last word of @kind to @broker about the partition names @leader. */
+void wait_told(struct cluster *c, int32_t broker, enum told_kind kind, const char *topic, int32_t partition,
+               int32_t leader);
+/* Wait until the broker has been told of @n live brokers. */
+void wait_live(struct cluster *c, int32_t broker, int32_t n);

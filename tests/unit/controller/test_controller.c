@@ -39,30 +39,6 @@ static int32_t epoch_znode(void)
 
 /* --- waiting conditions --- */
 
-struct told_want {
-        int32_t broker;
-        enum told_kind kind;
-        const char *topic;
-        int32_t partition, leader;
-};
-
-static bool is_told(void *userdata)
-{
-        struct told_want *w = userdata;
-        struct told t;
-
-        return fake_broker_last(c->nodes[w->broker].broker, w->kind, w->topic, w->partition, &t) &&
-               t.leader == w->leader;
-}
-
-static void wait_told(int32_t broker, enum told_kind kind, const char *topic, int32_t partition,
-                      int32_t leader)
-{
-        struct told_want w = {broker, kind, topic, partition, leader};
-
-        wait_until(is_told, &w);
-}
-
 static bool knows_controller(void *userdata)
 {
         const int32_t *want = userdata;
@@ -78,20 +54,6 @@ static void wait_knows(int32_t node, int32_t controller)
         int32_t want[] = {node, controller};
 
         wait_until(knows_controller, want);
-}
-
-static bool live_count(void *userdata)
-{
-        const int32_t *want = userdata;
-
-        return fake_broker_live_brokers(c->nodes[want[0]].broker) == want[1];
-}
-
-static void wait_live(int32_t node, int32_t n)
-{
-        int32_t want[] = {node, n};
-
-        wait_until(live_count, want);
 }
 
 struct absent {
@@ -218,7 +180,7 @@ static void a_controller_whose_epoch_was_counted_up_writes_nothing_and_resigns(v
         node_start(c, 1, NODE_CONTROLLER);
         wait_active(c, 1);
         node_start(c, 2, NODE_BROKER);
-        wait_live(1, 2);
+        wait_live(c, 1, 2);
         assert_int_equal(make_topic(c, "t", 1, 2, ids), KAFKA_NONE);
         assert_true(read_state(c, "t", 0, &before, &version));
 
@@ -228,7 +190,7 @@ static void a_controller_whose_epoch_was_counted_up_writes_nothing_and_resigns(v
         /* it stands again, with the epoch it reads now, and only then acts */
         wait_term(1, 42);
         assert_int_equal(epoch_znode(), 42);
-        wait_told(1, TOLD_LAI, "t", 0, 1);
+        wait_told(c, 1, TOLD_LAI, "t", 0, 1);
         wait_leader(c, "t", 0, 1);
         for (;;) {
                 assert_true(read_state(c, "t", 0, &after, &version_after));
@@ -268,7 +230,7 @@ static void an_expired_session_makes_room_for_another_and_may_come_back(void **s
         client_wait_event(n->client, ZK_CONNECTED, 2);
         node_register(n);
         wait_knows(1, 2);
-        wait_live(2, 2);
+        wait_live(c, 2, 2);
         node_stop(c, 2);
         wait_active(c, 1); /* KAFKA-928: nothing of the first term stands in the way */
 }
@@ -293,13 +255,13 @@ static void a_lost_reply_to_a_state_write_is_recognised(void **state)
 
         (void)state;
         cluster_start(c, 2);
-        wait_live(1, 2);
+        wait_live(c, 1, 2);
         zk_faults_lose_replies("/partitions/0", 1);
         assert_int_equal(make_topic(c, "t", 1, 2, ids), KAFKA_NONE);
         zk_faults_lose_replies("/partitions/0/state", 1);
         node_stop(c, 2);
         wait_leader(c, "t", 0, 1);
-        wait_told(1, TOLD_LAI, "t", 0, 1);
+        wait_told(c, 1, TOLD_LAI, "t", 0, 1);
         assert_int_equal(zk_faults_left(), 0);
         assert_true(read_state(c, "t", 0, &st, &version));
         assert_int_equal(version, 1);
@@ -322,7 +284,7 @@ static void a_refused_write_is_tried_again(void **state)
 
         (void)state;
         cluster_start(c, 2);
-        wait_live(1, 2);
+        wait_live(c, 1, 2);
         assert_int_equal(make_topic(c, "t", 1, 2, ids), KAFKA_NONE);
         zk_faults_refuse("/t/partitions/0/state", -EIO, 3);
         node_stop(c, 2);
@@ -339,7 +301,7 @@ static void nothing_happens_while_the_lease_has_lapsed(void **state)
 
         (void)state;
         cluster_start(c, 2);
-        wait_live(1, 2);
+        wait_live(c, 1, 2);
         assert_int_equal(make_topic(c, "t", 1, 2, ids), KAFKA_NONE);
         zk_faults_lapse_lease(true);
         sent = fake_broker_requests(c->nodes[1].broker, TOLD_LAI) +
@@ -353,7 +315,7 @@ static void nothing_happens_while_the_lease_has_lapsed(void **state)
                          sent);
         zk_faults_lapse_lease(false);
         wait_leader(c, "t", 0, 1);
-        wait_told(1, TOLD_LAI, "t", 0, 1);
+        wait_told(c, 1, TOLD_LAI, "t", 0, 1);
 }
 
 /* --- what is asked while nobody is in office --- */
@@ -389,7 +351,7 @@ static void a_created_topic_is_led_in_sync_and_known_everywhere(void **state)
 
         (void)state;
         cluster_start(c, 3);
-        wait_live(1, 3);
+        wait_live(c, 1, 3);
         assert_int_equal(make_topic(c, "t", 3, 3, ids), KAFKA_NONE);
 
         for (int32_t p = 0; p < 3; p++) {
@@ -421,13 +383,13 @@ static void a_topic_written_by_a_tool_comes_online(void **state)
 {
         (void)state;
         cluster_start(c, 2);
-        wait_live(1, 2);
+        wait_live(c, 1, 2);
         assert_int_equal(do_create(c->admin, "/brokers/topics/tool",
                                    "{\"version\":1,\"partitions\":{\"0\":[2,1],\"1\":[1,2]}}", false),
                          0);
         wait_leader(c, "tool", 0, 2);
         wait_leader(c, "tool", 1, 1);
-        wait_told(2, TOLD_LAI, "tool", 0, 2);
+        wait_told(c, 2, TOLD_LAI, "tool", 0, 2);
 }
 
 /* KAFKA-990, KAFKA-4010: junk in ZooKeeper is left out, the rest works. */
@@ -451,7 +413,7 @@ static void a_deleted_topic_leaves_brokers_first_and_zookeeper_then(void **state
 
         (void)state;
         cluster_start(c, 2);
-        wait_live(1, 2);
+        wait_live(c, 1, 2);
         assert_int_equal(make_topic(c, "t", 2, 2, ids), KAFKA_NONE);
 
         fake_broker_hold(c->nodes[2].broker, TOLD_STOP, true);
@@ -466,7 +428,7 @@ static void a_deleted_topic_leaves_brokers_first_and_zookeeper_then(void **state
                 assert_true(fake_broker_last(c->nodes[b].broker, TOLD_STOP, "t", 1, &t));
                 assert_true(t.delete_partition);
                 assert_int_equal(t.leader_epoch, -2);
-                wait_told(b, TOLD_UM, "t", 1, -2);
+                wait_told(c, b, TOLD_UM, "t", 1, -2);
         }
         assert_int_equal(make_topic(c, "t", 1, 2, ids), KAFKA_NONE);
         assert_int_equal(drop_topic(c, "nothing"), KAFKA_UNKNOWN_TOPIC_OR_PARTITION);
@@ -480,13 +442,13 @@ static void deletion_waits_for_a_broker_that_is_away(void **state)
 
         (void)state;
         cluster_start(c, 2);
-        wait_live(1, 2);
+        wait_live(c, 1, 2);
         assert_int_equal(make_topic(c, "t", 1, 2, ids), KAFKA_NONE);
         node_stop(c, 2);
-        wait_live(1, 1);
+        wait_live(c, 1, 1);
 
         assert_int_equal(do_create(c->admin, "/admin/delete_topics/t", NULL, false), 0); /* as a tool asks */
-        wait_told(1, TOLD_UM, "t", 0, -2);
+        wait_told(c, 1, TOLD_UM, "t", 0, -2);
         assert_int_equal(do_exists(c->admin, "/brokers/topics/t", NULL), 0);
         node_start(c, 2, NODE_BROKER);
         wait_until(is_absent, &gone);
@@ -502,7 +464,7 @@ static void a_dead_leader_is_replaced_from_the_isr_and_leaves_it(void **state)
 
         (void)state;
         cluster_start(c, 3);
-        wait_live(1, 3);
+        wait_live(c, 1, 3);
         assert_int_equal(make_topic(c, "t", 1, 3, ids), KAFKA_NONE);
         node_stop(c, 2);
         wait_leader(c, "t", 0, 3);
@@ -510,9 +472,9 @@ static void a_dead_leader_is_replaced_from_the_isr_and_leaves_it(void **state)
         assert_false(isr_has(&st, 2));
         assert_int_equal(st.n_isr, 2);
         assert_int_equal(st.leader_epoch, 1);
-        wait_told(1, TOLD_LAI, "t", 0, 3);
-        wait_told(3, TOLD_LAI, "t", 0, 3);
-        wait_live(1, 2);
+        wait_told(c, 1, TOLD_LAI, "t", 0, 3);
+        wait_told(c, 3, TOLD_LAI, "t", 0, 3);
+        wait_live(c, 1, 2);
 }
 
 /* KAFKA-5083, R29: leader -1, the ISR keeps the last; it and only it leads again. */
@@ -523,11 +485,11 @@ static void the_last_in_sync_replica_is_kept_and_leads_when_it_returns(void **st
 
         (void)state;
         cluster_start(c, 3);
-        wait_live(1, 3);
+        wait_live(c, 1, 3);
         assert_int_equal(make_topic(c, "t", 1, 2, ids), KAFKA_NONE);
         node_stop(c, 3);
-        wait_live(1, 2);
-        wait_told(2, TOLD_UM, "t", 0, 2);
+        wait_live(c, 1, 2);
+        wait_told(c, 2, TOLD_UM, "t", 0, 2);
         node_stop(c, 2);
         wait_leader(c, "t", 0, -1);
         st = state_of(c, "t", 0);
@@ -535,7 +497,7 @@ static void the_last_in_sync_replica_is_kept_and_leads_when_it_returns(void **st
         assert_int_equal(st.isr[0], 2);
 
         node_start(c, 3, NODE_BROKER); /* not in sync */
-        wait_live(1, 2);
+        wait_live(c, 1, 2);
         assert_int_equal(state_of(c, "t", 0).leader, -1);
         node_start(c, 2, NODE_BROKER);
         wait_leader(c, "t", 0, 2);
@@ -551,7 +513,7 @@ static void a_bounced_broker_loses_leadership_and_hears_everything_again(void **
         (void)state;
         cluster_start(c, 3);
         n = &c->nodes[2];
-        wait_live(1, 3);
+        wait_live(c, 1, 3);
         assert_int_equal(make_topic(c, "t", 2, 2, ids), KAFKA_NONE);
 
         /* the znode is replaced in one transaction: no look can see it missing */
@@ -579,7 +541,7 @@ static void a_bounced_broker_loses_leadership_and_hears_everything_again(void **
                 struct znode_state st = state_of(c, "t", 0);
                 isr_has(&st, 2);
         }));
-        wait_told(2, TOLD_LAI, "t", 0, 3);
+        wait_told(c, 2, TOLD_LAI, "t", 0, 3);
         assert_true(fake_broker_last(n->broker, TOLD_LAI, "t", 0, &t));
         assert_int_equal(t.broker_epoch, n->epoch);
 }
@@ -593,15 +555,15 @@ static void a_returning_broker_gets_metadata_and_then_all_its_partitions_at_once
 
         (void)state;
         cluster_start(c, 3);
-        wait_live(1, 3);
+        wait_live(c, 1, 3);
         assert_int_equal(make_topic(c, "t", 3, 2, ids), KAFKA_NONE);
         node_stop(c, 2);
         wait_leader(c, "t", 0, 3);
         node_stop(c, 3);
         wait_leader(c, "t", 0, -1);
         node_start(c, 2, NODE_BROKER);
-        wait_live(2, 2);
-        wait_told(2, TOLD_LAI, "t", 2, -1);
+        wait_live(c, 2, 2);
+        wait_told(c, 2, TOLD_LAI, "t", 2, -1);
         for (int32_t p = 0; p < 3; p++) {
                 assert_true(fake_broker_first(c->nodes[2].broker, TOLD_LAI, "t", p, &lai));
                 assert_true(lai.full);
@@ -617,10 +579,10 @@ static void a_request_lost_with_its_connection_is_sent_again(void **state)
 
         (void)state;
         cluster_start(c, 2);
-        wait_live(1, 2);
+        wait_live(c, 1, 2);
         fake_broker_fail_next(c->nodes[2].broker, TOLD_LAI, 2);
         assert_int_equal(make_topic(c, "t", 1, 2, ids), KAFKA_NONE);
-        wait_told(2, TOLD_LAI, "t", 0, 1);
+        wait_told(c, 2, TOLD_LAI, "t", 0, 1);
         assert_true(fake_broker_fetches(c->nodes[2].broker, "t", 0));
 }
 
@@ -631,7 +593,7 @@ static void a_replica_with_an_offline_directory_counts_as_dead(void **state)
 
         (void)state;
         cluster_start(c, 2);
-        wait_live(1, 2);
+        wait_live(c, 1, 2);
         fake_broker_partition_error(c->nodes[2].broker, TOLD_LAI, KAFKA_STORAGE_ERROR);
         assert_int_equal(make_topic(c, "t", 1, 2, ids), KAFKA_NONE);
         wait_leader(c, "t", 0, 1);
@@ -646,11 +608,11 @@ static void a_new_controller_takes_the_cluster_as_it_finds_it(void **state)
 
         (void)state;
         cluster_start(c, 3);
-        wait_live(1, 3);
+        wait_live(c, 1, 3);
         assert_int_equal(make_topic(c, "t", 2, 2, ids), KAFKA_NONE);
         node_stop(c, 1);
         (void)cluster_active(c);
-        wait_live(2, 2);
+        wait_live(c, 2, 2);
         assert_int_equal(make_topic(c, "u", 1, 2, ids),
                          KAFKA_NONE); /* everything sent before has been answered */
         assert_true(fake_broker_last(c->nodes[3].broker, TOLD_LAI, "t", 1, &t));
@@ -666,7 +628,7 @@ static void a_new_controller_finds_the_dead(void **state)
         (void)state;
         cluster_start(c, 2);
         node_start(c, 3, NODE_BROKER);
-        wait_live(1, 3);
+        wait_live(c, 1, 3);
         assert_int_equal(make_topic(c, "t", 1, 2, ids), KAFKA_NONE);
         controller_stop(c->nodes[2].controller); /* nobody to take over yet */
         controller_stop(c->nodes[1].controller);
@@ -684,7 +646,7 @@ static void a_conflicting_write_is_read_back_and_decided_anew(void **state)
 
         (void)state;
         cluster_start(c, 2);
-        wait_live(1, 2);
+        wait_live(c, 1, 2);
         assert_int_equal(make_topic(c, "t", 1, 2, ids), KAFKA_NONE);
         st = state_of(c, "t", 0);
         write_state(c, "t", 0, &st); /* version up, unknown to the controller */
@@ -706,7 +668,7 @@ static void a_leader_changes_its_isr_through_the_controller(void **state)
 
         (void)state;
         cluster_start(c, 3);
-        wait_live(1, 3);
+        wait_live(c, 1, 3);
         assert_int_equal(make_topic(c, "t", 1, 3, ids), KAFKA_NONE);
 
         assert_int_equal(propose_isr(c, &shrink), KAFKA_NONE);
@@ -735,7 +697,7 @@ static void the_view_shows_brokers_topics_and_troubled_partitions(void **state)
 
         (void)state;
         cluster_start(c, 2);
-        wait_live(1, 2);
+        wait_live(c, 1, 2);
         assert_int_equal(make_topic(c, "pair", 2, 2, ids), KAFKA_NONE);
         assert_int_equal(make_topic(c, "single", 1, 1, single), KAFKA_NONE);
         v = view_of(CLUSTER_PARTITIONS, NULL);
@@ -751,7 +713,7 @@ static void the_view_shows_brokers_topics_and_troubled_partitions(void **state)
         node_stop(c, 2);
         wait_leader(c, "single", 0, -1);
         wait_leader(c, "pair", 0, 1);
-        wait_told(1, TOLD_UM, "single", 0, -1);
+        wait_told(c, 1, TOLD_UM, "single", 0, -1);
         v = view_of(CLUSTER_UNAVAILABLE, NULL);
         assert_int_equal(v->n_partitions, 1);
         assert_string_equal(v->partitions[0].topic, "single");
