@@ -71,7 +71,7 @@ static int snappy_block(const char *data, size_t len, struct buf *out)
         /* The length is the sender's word: a block of this size cannot unpack to more than 64 bytes for 3. */
         if (n / 32 > len)
                 return -EBADMSG;
-        r = buf_reserve(out, n);
+        r = buf_reserve(out, MAX(n, (size_t)1)); /* so that there is an address to write nothing to */
         if (r < 0)
                 return r;
         if (snappy_uncompress(data, len, (char *)out->data + out->len, &n) != SNAPPY_OK)

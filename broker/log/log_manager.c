@@ -438,7 +438,6 @@ static int close_dir(struct log_manager *m, struct managed_dir *d)
 
 int log_manager_close_clean(struct log_manager *m)
 {
-        cleanup_with(log_manager_freep) struct log_manager *owned = m;
         int first = 0;
 
         for (size_t i = 0; i < m->n_dirs; i++) {
@@ -447,5 +446,6 @@ int log_manager_close_clean(struct log_manager *m)
                 if (first == 0)
                         first = r;
         }
+        log_manager_free(m);
         return first;
 }

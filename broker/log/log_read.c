@@ -12,10 +12,17 @@ static int trim(struct buf *out, size_t start, int64_t bound)
         struct record_batch_iter it = record_batch_iter(out->data + start, out->len - start);
         const uint8_t *keep = it.pos;
         struct record_batch b;
+        int64_t next = 0;
         int r;
 
-        while ((r = record_batch_iter_next(&it, &b)) > 0 && record_batch_last_offset(&b) < bound)
+        while ((r = record_batch_iter_next(&it, &b)) > 0 && record_batch_last_offset(&b) < bound) {
+                if (b.base_offset < next || b.last_offset_delta < 0) {
+                        r = -EBADMSG;
+                        break;
+                }
+                next = record_batch_last_offset(&b) + 1;
                 keep = it.pos;
+        }
         if (r < 0 && keep == out->data + start)
                 return -EBADMSG; /* bytes rotted on the disk */
         out->len = (size_t)(keep - out->data);

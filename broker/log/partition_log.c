@@ -294,14 +294,16 @@ static int deleted_name(const char *dir, char out[4096])
 
 int partition_log_delete(struct partition_log *l)
 {
-        cleanup_with(partition_log_unrefp) struct partition_log *owned = l;
         char doomed[PATH_MAX];
         int r = deleted_name(l->dir, doomed);
 
         atomic_store(&l->failed, true); /* whoever still holds a reference appends no more */
         if (r == 0 && rename(l->dir, doomed) < 0)
                 r = -errno;
-        return r < 0 ? r : log_dir_remove(doomed);
+        if (r == 0)
+                r = log_dir_remove(doomed);
+        partition_log_unref(l);
+        return r;
 }
 
 /* --- what is known without looking --- */
