@@ -129,6 +129,17 @@ void answer_proposal(struct node *n, int16_t error, int32_t partition_epoch)
         replica_manager_on_alter_partition(n->rm, batch, 0, &resp);
 }
 
+void lose_proposal(struct node *n)
+{
+        struct isr_batch *batch;
+
+        pthread_mutex_lock(&n->lock);
+        batch = TAKE_PTR(n->batch);
+        pthread_mutex_unlock(&n->lock);
+        assert_non_null(batch);
+        replica_manager_on_alter_partition(n->rm, batch, -ECONNRESET, NULL);
+}
+
 void node_init(struct node *n, int32_t id)
 {
         *n = (struct node){.lock = PTHREAD_MUTEX_INITIALIZER};

@@ -28,8 +28,8 @@ struct node {
         struct metadata_cache *metadata;
         struct replica_manager *rm;
         _Atomic bool lease;
-        bool silent_controller; /* ISR proposals are not sent (the operation fails) */
-        bool auto_controller;   /* ISR proposals are committed as they come */
+        _Atomic bool silent_controller; /* ISR proposals are not sent (the operation fails) */
+        bool auto_controller;           /* ISR proposals are committed as they come */
         /* what the controller got */
         pthread_mutex_t lock;
         struct isr_batch *batch;
@@ -103,4 +103,5 @@ int64_t list_offset(struct node *n, int64_t timestamp, int32_t replica_id, int16
 void info(struct node *n, int32_t partition, struct replica_info *ret); /* arrays are not to be used */
 /* The controller's answer to the proposal that waits. */
 void answer_proposal(struct node *n, int16_t error, int32_t partition_epoch);
+void lose_proposal(struct node *n);    /* the connection to the controller breaks */
 bool proposal_arrived(struct node *n); /* within 5 s */

@@ -442,6 +442,10 @@ static void an_answer_to_an_older_proposal_is_ignored(void **state)
         leader_on_isr_result(&l, &late, &e);
         assert_int_equal(leader_isr_size(&l), 1);
         assert_int_equal(l.partition_epoch, 10);
+        fetch(&l, 3, 5, 0); /* nor is it taken for the answer to the next one */
+        leader_on_isr_result(&l, &late, &e);
+        assert_int_equal(l.isr_state, ISR_PROPOSED);
+        assert_int_equal(leader_isr_size(&l), 1);
         leader_done(&l);
 }
 

@@ -177,9 +177,11 @@ static void orders_are_told_apart_by_both_epochs(void **state)
         assert_int_equal(assign(f->p, 1, 5, 10, 3, &o), KAFKA_STALE_CONTROLLER_EPOCH);
         assert_int_equal(assign(f->p, 2, 5, 12, 3, &o), KAFKA_STALE_CONTROLLER_EPOCH);
         assert_int_equal(assign(f->p, 2, 4, 12, 3, &o), KAFKA_STALE_CONTROLLER_EPOCH);
+        assert_int_equal(assign(f->p, 1, 4, 12, 3, &o), KAFKA_STALE_CONTROLLER_EPOCH);
         assert_int_equal(assign(f->p, 2, 6, 12, 3, &o), KAFKA_NONE);
         assert_int_equal(o, PARTITION_FOLLOWS);
         assert_int_equal(partition_stop(f->p, 6), KAFKA_NONE);
+        assert_int_equal(assign(f->p, 2, 5, 12, 3, &o), KAFKA_STALE_CONTROLLER_EPOCH);
         assert_int_equal(assign(f->p, 2, 6, 12, 3, &o), KAFKA_NONE); /* undone: it may follow again */
         assert_int_equal(o, PARTITION_FOLLOWS);
 }

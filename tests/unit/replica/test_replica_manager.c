@@ -673,6 +673,22 @@ static void a_proposal_that_fails_is_sent_again(void **state)
         answer_proposal(n, KAFKA_NONE, 1);
 }
 
+static void a_proposal_without_an_answer_is_sent_again(void **state)
+{
+        struct node *n = *state;
+
+        assert_int_equal(lai(n, &(struct lai){.leader = 1, .epoch = 5, .isr = me_and_2, .n_isr = 2}),
+                         KAFKA_NONE);
+        n->silent_controller = true;
+        follow(n, 3, 0, 5);
+        usleep(20000); /* a few attempts fail */
+        n->silent_controller = false;
+        assert_true(proposal_arrived(n));
+        lose_proposal(n);
+        assert_true(proposal_arrived(n));
+        answer_proposal(n, KAFKA_NONE, 1);
+}
+
 static void who_falls_behind_is_proposed_out(void **state)
 {
         struct node *n = *state;
@@ -844,6 +860,7 @@ int main(void)
                 TEST(a_new_leader_does_not_list_an_end_that_goes_back),
                 TEST(a_follower_that_has_caught_up_is_proposed_and_joins),
                 TEST(a_proposal_that_fails_is_sent_again),
+                TEST(a_proposal_without_an_answer_is_sent_again),
                 TEST(who_falls_behind_is_proposed_out),
                 TEST(counts_tell_what_a_drain_has_to_move),
                 TEST(the_hw_survives_a_restart),
