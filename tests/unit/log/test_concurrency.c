@@ -136,26 +136,11 @@ static void readers_and_flushers_run_beside_appends_truncation_and_retention(voi
         partition_log_free(s.log);
 }
 
-/* A flush that began before a truncation must not vouch for what was written after it. */
-static void a_flush_across_a_truncation_does_not_move_the_recovery_point_beyond_it(void **state)
-{
-        struct partition_log *l = open_log(tmpdir_path(state, "t-0"), NULL, 0, false);
-
-        append_many(l, 50, (struct made){0}, 1);
-        assert_int_equal(partition_log_flush(l), 0);
-        assert_int_equal(partition_log_truncate_to(l, 10), 0);
-        assert_int_equal(partition_log_recovery_point(l), 10);
-        append_many(l, 50, (struct made){0}, 2);
-        assert_int_equal(partition_log_recovery_point(l), 10);
-        partition_log_free(l);
-}
-
 int main(void)
 {
         const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, tmpdir_setup, tmpdir_teardown)
                 T(readers_and_flushers_run_beside_appends_truncation_and_retention),
-                T(a_flush_across_a_truncation_does_not_move_the_recovery_point_beyond_it),
 #undef T
         };
 

@@ -16,6 +16,23 @@ static struct {
         bool sticky, only_data, fired;
 } fault = {.left = -1};
 
+/* What happens while a sync is going on, and how many there were. */
+static struct {
+        void (*during)(void *userdata);
+        void *userdata;
+        int n;
+} syncs;
+
+static void note_sync(void)
+{
+        void (*during)(void *userdata) = syncs.during;
+
+        syncs.n++;
+        syncs.during = NULL;
+        if (during)
+                during(syncs.userdata);
+}
+
 static bool fails(bool data)
 {
         if (fault.left < 0 || (fault.only_data && !data))
@@ -76,6 +93,7 @@ int __wrap_truncate64(const char *path, off_t n)
 
 int __wrap_fdatasync(int fd)
 {
+        note_sync();
         return fails(false) ? -1 : __real_fdatasync(fd);
 }
 
@@ -196,6 +214,62 @@ static void a_failed_sync_is_not_tried_again(void **state)
         partition_log_free(l);
 }
 
+static void truncate_and_append(void *userdata)
+{
+        assert_int_equal(partition_log_truncate_to(userdata, 4), 0);
+        append_many(userdata, 10, (struct made){0}, 2);
+}
+
+/* It must not vouch for bytes that came after it looked. */
+static void a_flush_that_a_truncation_overtakes_does_not_move_the_recovery_point(void **state)
+{
+        struct partition_log *l = open_log(tmpdir_path(state, "t-0"), NULL, 0, false);
+
+        append_many(l, 6, (struct made){0}, 1);
+        syncs.userdata = l;
+        syncs.during = truncate_and_append;
+        assert_int_equal(partition_log_flush(l), 0);
+        assert_null(syncs.during);
+        assert_int_equal(partition_log_end_offset(l), 14);
+        assert_int_equal(partition_log_recovery_point(l), 0);
+        assert_int_equal(partition_log_flush(l), 0);
+        assert_int_equal(partition_log_recovery_point(l), 14);
+        partition_log_free(l);
+}
+
+/* The manager's checkpoint may still say 40: after a crash nothing below it is looked at. */
+static void a_segment_sealed_below_a_checkpointed_recovery_point_is_synced_first(void **state)
+{
+        struct log_config c = small_config();
+        struct partition_log *l;
+        int64_t sealed = 0;
+
+        c.segment_bytes = 1000;
+        l = open_log(tmpdir_path(state, "t-0"), &c, 0, false);
+        append_many(l, 40, (struct made){.value_bytes = 40}, 1);
+        assert_int_equal(partition_log_flush(l), 0);
+        syncs.n = 0;
+        append_many(l, 20, (struct made){.value_bytes = 40}, 1);
+        assert_int_equal(syncs.n, 0);
+        assert_int_equal(partition_log_truncate_to(l, 50), 0); /* above it: none needed */
+        assert_int_equal(syncs.n, 0);
+        assert_int_equal(partition_log_truncate_to(l, 5), 0);
+        assert_true(syncs.n > 0);
+        while (partition_log_end_offset(l) < 80) {
+                size_t n = count_files(tmpdir_path(state, "t-0"), ".log");
+                int64_t end = partition_log_end_offset(l);
+
+                syncs.n = 0;
+                append_many(l, 1, (struct made){.value_bytes = 40}, 2);
+                if (count_files(tmpdir_path(state, "t-0"), ".log") == n)
+                        continue;
+                assert_int_equal(syncs.n > 0, end <= 40);
+                sealed++;
+        }
+        assert_true(sealed > 4);
+        partition_log_free(l);
+}
+
 /* One life of a log under a fault. Returns how many records are there for certain. */
 static int64_t live(struct partition_log *l)
 {
@@ -266,6 +340,8 @@ int main(void)
                 T(a_resend_after_a_full_disk_is_no_duplicate),
                 T(after_an_io_error_nothing_is_appended_until_the_log_is_opened_again),
                 T(a_failed_sync_is_not_tried_again),
+                T(a_flush_that_a_truncation_overtakes_does_not_move_the_recovery_point),
+                T(a_segment_sealed_below_a_checkpointed_recovery_point_is_synced_first),
                 T(every_single_failure_is_survived),
 #undef T
         };
