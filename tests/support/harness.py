@@ -111,7 +111,7 @@ class ClusterCase(unittest.TestCase):
 class Load:
     """The load generator as a context: writes and reads until it is stopped, then says what it saw."""
 
-    def __init__(self, cluster, topic, partitions, rate=2000, **options):
+    def __init__(self, cluster, topic, partitions=0, rate=2000, **options):
         self.stats_file = cluster.dir / f"load-{topic}.json"
         self.log_file = cluster.dir / f"load-{topic}.log"
         self.log = open(self.log_file, "wb")
@@ -154,6 +154,18 @@ class Load:
             return self.acked() >= goal
 
         c.wait_for(f"{n} more messages are acknowledged", reached, timeout)
+
+    def reset_gaps(self):
+        """Forget the gaps so far."""
+        self.process.send_signal(signal.SIGUSR1)
+
+    def freeze_gaps(self):
+        """Count no gap from here on; the statistics as they are then."""
+        before = self.stats()["elapsed_ms"]
+        self.process.send_signal(signal.SIGUSR2)
+        # The second report after the signal was made after it, whatever was being written when it arrived.
+        ago = c.wait_for("the gaps are frozen", lambda: (s := self.stats()) and s["elapsed_ms"] > before and s)["elapsed_ms"]
+        return c.wait_for("the gaps are frozen", lambda: (s := self.stats()) and s["elapsed_ms"] > ago and s)
 
     def finish(self):
         """Stop writing, read to the end, and return the totals as numbers."""

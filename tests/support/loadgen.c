@@ -168,22 +168,44 @@ static int run_threads(struct run *run, const sigset_t *signals)
         return finish(run, began_ms);
 }
 
+/* The partitions named by the options; n stays 0 where that is "all the topic has". */
+static int choose_partitions(struct run *run)
+{
+        const struct options *o = &run->options;
+        int r = 0;
+
+        if (o->only)
+                r = partitions_parse(o->only, &run->partitions);
+        else if (o->only_file)
+                r = partitions_read(o->only_file, &run->partitions);
+        else if (o->partitions > 0)
+                r = partitions_first((int32_t)o->partitions, &run->partitions);
+        if (r < 0)
+                (void)fprintf(stderr, "loadgen: bad list of partitions: %s\n", strerror(-r));
+        return r;
+}
+
 static int prepare(struct run *run)
 {
-        int32_t n, wanted = (int32_t)run->options.partitions;
+        int32_t n, wanted;
+
+        if (choose_partitions(run) < 0)
+                return -EINVAL;
+        wanted = MAX(run->partitions.end, 1);
 
         run->producer = producer_new(run);
         run->consumer = consumer_new(run);
         if (!run->producer || !run->consumer)
                 return -EINVAL;
-        if (client_wait_topic(run->producer, run->options.topic, MAX(wanted, 1), TOPIC_TIMEOUT_MS, &n) < 0) {
+        if (client_wait_topic(run->producer, run->options.topic, wanted, TOPIC_TIMEOUT_MS, &n) < 0) {
                 (void)fprintf(stderr, "loadgen: %s: no topic '%s' with %" PRId32 " partitions within %d s\n",
-                              run->bootstrap, run->options.topic, MAX(wanted, 1), TOPIC_TIMEOUT_MS / 1000);
+                              run->bootstrap, run->options.topic, wanted, TOPIC_TIMEOUT_MS / 1000);
                 return -ETIMEDOUT;
         }
-        n = wanted > 0 ? wanted : n;
-        run->ledger = ledger_new(n);
-        run->positions = calloc((size_t)n, sizeof(*run->positions));
+        if (run->partitions.n == 0 && partitions_first(n, &run->partitions) < 0)
+                return -ENOMEM;
+        run->ledger = ledger_new(run->partitions.end);
+        run->positions = calloc((size_t)run->partitions.end, sizeof(*run->positions));
         return run->ledger && run->positions ? 0 : -ENOMEM;
 }
 
@@ -197,6 +219,7 @@ static int run_all(struct run *run, const sigset_t *signals)
                 rd_kafka_destroy(run->consumer);
         run->ledger = ledger_free(run->ledger);
         free(run->positions);
+        partitions_done(&run->partitions);
         return status;
 }
 

@@ -27,10 +27,9 @@ struct ledger_totals {
         int64_t max_latency_us; /* of one message, send to ack */
 };
 
-struct ledger *ledger_new(int32_t n_partitions);
+struct ledger *ledger_new(int32_t n_partitions); /* accounts 0 … n-1; those never written count nowhere */
 struct ledger *ledger_free(struct ledger *l);
 DEFINE_FREEP(struct ledger, ledger_free)
-int32_t ledger_partitions(const struct ledger *l);
 uint64_t ledger_next(struct ledger *l, int32_t partition); /* the number to send next */
 void ledger_sent(struct ledger *l, int32_t partition);
 void ledger_acked(struct ledger *l, int32_t partition, uint64_t number, int64_t now_us, int64_t latency_us);
@@ -53,9 +52,22 @@ bool payload_check(const uint8_t *p, size_t size, uint64_t run_id, int32_t parti
 /* Does it claim to be of this run, whatever became of the rest? */
 bool payload_is_of_run(const uint8_t *p, size_t size, uint64_t run_id);
 
+/* --- loadgen_partitions.c --- */
+struct partitions {
+        int32_t *numbers; /* ascending, each once */
+        int32_t n, capacity;
+        int32_t end; /* one above the highest */
+};
+
+/* "3,7,10-19": commas or white space between. -EINVAL, -ENOMEM; of a file, what fopen() says. */
+int partitions_parse(const char *text, struct partitions *ret) must_check;
+int partitions_read(const char *path, struct partitions *ret) must_check;
+int partitions_first(int32_t n, struct partitions *ret) must_check; /* 0 … n-1 */
+void partitions_done(struct partitions *p);
+
 /* --- loadgen_options.c --- */
 struct options {
-        const char *bootstrap, *topic, *stats_file, *codec, *acks;
+        const char *bootstrap, *topic, *stats_file, *codec, *acks, *only, *only_file;
         int64_t partitions, rate, duration_ms, size, interval_ms, drain_timeout_ms, delivery_timeout_ms;
         int64_t linger_ms, mock;
         const char *idempotence;
@@ -86,7 +98,8 @@ struct run {
         rd_kafka_t *producer, *consumer;
         _Atomic bool stop_producing, producer_done, producer_failed, stop_consuming, consumer_failed;
         _Atomic int64_t damaged;
-        _Atomic int64_t *positions; /* next offset to read, a partition */
+        struct partitions partitions; /* what is written and read */
+        _Atomic int64_t *positions;   /* next offset to read, by partition number */
 };
 
 rd_kafka_t *producer_new(struct run *run);

@@ -45,8 +45,9 @@ static void take(struct run *run, const rd_kafka_message_t *m)
 
 static bool start(struct run *run, rd_kafka_topic_t *topic, rd_kafka_queue_t *queue)
 {
-        for (int32_t i = 0; i < ledger_partitions(run->ledger); i++) {
-                if (rd_kafka_consume_start_queue(topic, i, RD_KAFKA_OFFSET_BEGINNING, queue) == 0)
+        for (int32_t i = 0; i < run->partitions.n; i++) {
+                if (rd_kafka_consume_start_queue(topic, run->partitions.numbers[i], RD_KAFKA_OFFSET_BEGINNING,
+                                                 queue) == 0)
                         continue;
                 (void)fprintf(stderr, "loadgen: cannot consume: %s\n",
                               rd_kafka_err2str(rd_kafka_last_error()));
@@ -80,8 +81,9 @@ void *consumer_main(void *userdata)
                 consume(run, queue);
         else
                 run->consumer_failed = true;
-        for (int32_t i = 0; topic && i < ledger_partitions(run->ledger); i++)
-                (void)rd_kafka_consume_stop(topic, i); /* fails only for one that was never started */
+        for (int32_t i = 0; topic && i < run->partitions.n; i++)
+                (void)rd_kafka_consume_stop(
+                        topic, run->partitions.numbers[i]); /* fails only for one that was never started */
         if (queue)
                 rd_kafka_queue_destroy(queue);
         if (topic)
@@ -92,12 +94,13 @@ void *consumer_main(void *userdata)
 /* One request a leader, not one a partition: ListOffsets for the timestamp that means "the end". */
 bool consumer_caught_up(struct run *run)
 {
-        int32_t n = ledger_partitions(run->ledger);
+        int32_t n = run->partitions.n;
         rd_kafka_topic_partition_list_t *ends = rd_kafka_topic_partition_list_new(n);
         bool all = true;
 
         for (int32_t i = 0; i < n; i++)
-                rd_kafka_topic_partition_list_add(ends, run->options.topic, i)->offset = RD_KAFKA_OFFSET_END;
+                rd_kafka_topic_partition_list_add(ends, run->options.topic, run->partitions.numbers[i])
+                        ->offset = RD_KAFKA_OFFSET_END;
         if (rd_kafka_offsets_for_times(run->consumer, ends, 5000) != RD_KAFKA_RESP_ERR_NO_ERROR)
                 all = false;
         for (int i = 0; i < ends->cnt && all; i++)

@@ -84,11 +84,6 @@ struct ledger *ledger_free(struct ledger *l)
         return NULL;
 }
 
-int32_t ledger_partitions(const struct ledger *l)
-{
-        return l->n;
-}
-
 static struct account *lock_account(struct ledger *l, int32_t partition)
 {
         struct account *a = &l->accounts[partition];

@@ -25,6 +25,8 @@ static const struct row rows[] = {
         {"topic", "T", OPT_TEXT, AT(topic), NULL, 0, 0, NULL, "topic to write to and read back"},
         {"partitions", "N", OPT_INT, AT(partitions), "0", 0, 1000000, NULL,
          "write partitions 0 … N-1, in turn (0: all the topic has)"},
+        {"only", "P[,…]", OPT_TEXT, AT(only), NULL, 0, 0, NULL, "write just these partitions: 3,7,10-19"},
+        {"only-file", "F", OPT_TEXT, AT(only_file), NULL, 0, 0, NULL, "the same, from a file"},
         {"rate", "R", OPT_INT, AT(rate), "0", 0, 100000000, NULL, "messages a second in all (0: no limit)"},
         {"duration", "S", OPT_DURATION, AT(duration_ms), "0", 0, 0, NULL,
          "how long to write, in seconds unless it says ms, s, min (0: until SIGTERM or SIGINT)"},
@@ -149,6 +151,8 @@ static int check(struct options *o)
                 return complain("is needed", "--bootstrap");
         if (!o->topic)
                 return complain("is needed", "--topic");
+        if ((o->only != NULL) + (o->only_file != NULL) + (o->partitions > 0) > 1 && o->mock == 0)
+                return complain("exclude each other", "--partitions, --only and --only-file");
         if (o->mock > 0 && o->partitions == 0)
                 return complain("is needed with --mock", "--partitions");
         if (strcmp(o->acks, "all") != 0)

@@ -15,7 +15,7 @@ struct producer {
         rd_kafka_topic_t *topic;
         uint8_t *payload;
         int64_t n_sent, n_errors_said;
-        int32_t next_partition;
+        int32_t next; /* of the partitions to write */
 };
 
 static void on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaque)
@@ -73,7 +73,7 @@ rd_kafka_t *producer_new(struct run *run)
 static bool produce_one(struct producer *p)
 {
         struct run *run = p->run;
-        int32_t partition = p->next_partition;
+        int32_t partition = run->partitions.numbers[p->next];
         uint64_t number = ledger_next(run->ledger, partition);
         size_t size = (size_t)run->options.size;
         rd_kafka_resp_err_t err;
@@ -83,7 +83,7 @@ static bool produce_one(struct producer *p)
                              (void *)(uintptr_t)(number + 1)) == 0) {
                 ledger_sent(run->ledger, partition);
                 p->n_sent++;
-                p->next_partition = partition + 1 == ledger_partitions(run->ledger) ? 0 : partition + 1;
+                p->next = p->next + 1 == run->partitions.n ? 0 : p->next + 1;
                 return true;
         }
         err = rd_kafka_last_error();
