@@ -62,10 +62,14 @@ def find_build(build=None):
 def alive(pid, marker):
     """Is @pid still the process we started? A recycled pid has another command line."""
     try:
-        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0]
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
         cmdline = Path(f"/proc/{pid}/cmdline").read_bytes()
+        state, threads = stat[0], int(stat[17])
     except (OSError, IndexError):
         return False
+    # The first thread is a zombie as soon as it is dead, while others may still hold the files and their locks.
+    if state == "Z" and threads > 1:
+        return True
     # Between exec and the new image's arguments the command line is empty for a moment.
     return state not in "ZX" and (not cmdline or str(marker).encode() in cmdline)
 
