@@ -17,7 +17,8 @@
 #include "wire/stop_replica.h"
 #include "wire/update_metadata.h"
 
-#define MAX_ITEMS 2000 /* partitions a request; the first LeaderAndIsr alone may have more */
+#define MAX_ITEMS  2000 /* partitions a request; the first LeaderAndIsr alone may have more */
+#define MAX_STREAK 4    /* LeaderAndIsr in a row while something else waits */
 
 enum kind { KIND_LAI, KIND_UM, KIND_STOP, N_KINDS };
 enum state { SENDER_IDLE, SENDER_IN_FLIGHT, SENDER_BACKING_OFF };
@@ -48,7 +49,8 @@ struct sender {
         bool brokers_due;             /* the set of live brokers changed */
         bool full_due;                /* no LeaderAndIsr was acknowledged yet */
         bool sent_brokers, sent_full; /* what the request in flight settles */
-        unsigned attempts;
+        unsigned attempts, streak;
+        enum kind turn; /* whose turn it is after a streak */
 };
 
 static void sender_next(struct sender *s);
@@ -79,6 +81,7 @@ int sender_new(struct controller *c, struct ctx_broker *b, struct sender **ret)
         s->broker = b;
         s->broker_epoch = b->epoch;
         s->brokers_due = s->full_due = true;
+        s->turn = KIND_UM;
         r = sender_reserve(s, MAX(c->ctx.capacity, (size_t)64));
         if (r >= 0)
                 r = loop_add_timer(c->loop, on_retry, s, &s->retry);
@@ -435,7 +438,7 @@ static void fill_items(struct sender *s, enum kind k, size_t max)
 static bool choose(struct sender *s)
 {
         size_t max = MIN((size_t)MAX_ITEMS, s->items_capacity);
-        enum kind first = s->repeat ? s->kind : (s->kind + 1) % N_KINDS;
+        enum kind first = s->repeat ? s->kind : s->streak < MAX_STREAK ? KIND_LAI : s->turn;
 
         s->n_items = 0;
         s->repeat = false;
@@ -452,8 +455,11 @@ static bool choose(struct sender *s)
         for (enum kind i = 0; i < N_KINDS; i++) {
                 s->kind = (first + i) % N_KINDS;
                 fill_items(s, s->kind, max);
-                if (s->n_items > 0)
+                if (s->n_items > 0) {
+                        s->streak = s->kind == KIND_LAI ? s->streak + 1 : 0;
+                        s->turn = s->kind == KIND_UM ? KIND_STOP : s->kind == KIND_STOP ? KIND_UM : s->turn;
                         return true;
+                }
                 s->acked[s->kind] = s->queue[s->kind].popped; /* nothing of it was wanted any more */
         }
         return false;

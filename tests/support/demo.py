@@ -364,7 +364,8 @@ def main():
     o = p.parse_args()
     if o.down:
         return take_down(o.down)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    for number in (signal.SIGTERM, signal.SIGHUP):  # a closed terminal must not leave hosts behind
+        signal.signal(number, lambda n, _: sys.exit(128 + n))
     demo = Demo(o)
     finished = False
     try:

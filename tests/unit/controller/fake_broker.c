@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/map.h"
 #include "net/net.h"
 #include "wire/codec.h"
 #include "wire/error.h"
@@ -44,8 +45,7 @@ struct fake_broker {
         int requests[N_KINDS], live_brokers;
         struct told *told;
         size_t n_told, told_capacity;
-        struct role *roles;
-        size_t n_roles, roles_capacity;
+        struct map *roles; /* "topic/partition" -> role */
         struct held *held;
         bool full, serving_held;
 };
@@ -74,15 +74,19 @@ static void remember(struct fake_broker *b, struct told t, struct wire_str topic
 
 static struct role *role_of(struct fake_broker *b, const char *topic, int32_t partition, bool make)
 {
-        for (size_t i = 0; i < b->n_roles; i++)
-                if (b->roles[i].partition == partition && strcmp(b->roles[i].topic, topic) == 0)
-                        return &b->roles[i];
-        if (!make)
-                return NULL;
-        b->roles = grow(b->roles, b->n_roles, &b->roles_capacity, sizeof(*b->roles));
-        b->roles[b->n_roles] = (struct role){.partition = partition, .leader = -1, .leader_epoch = -1};
-        (void)snprintf(b->roles[b->n_roles].topic, sizeof(b->roles[0].topic), "%s", topic);
-        return &b->roles[b->n_roles++];
+        struct role *r;
+        char key[96];
+
+        (void)snprintf(key, sizeof(key), "%s/%d", topic, partition);
+        r = map_get_str(b->roles, key);
+        if (r || !make)
+                return r;
+        r = calloc(1, sizeof(*r));
+        assert_non_null(r);
+        *r = (struct role){.partition = partition, .leader = -1, .leader_epoch = -1};
+        (void)snprintf(r->topic, sizeof(r->topic), "%s", topic);
+        assert_int_equal(map_put_str(b->roles, key, r), 0);
+        return r;
 }
 
 static int16_t gate(const struct fake_broker *b, int32_t controller_epoch, int64_t broker_epoch)
@@ -222,7 +226,7 @@ static int16_t take_stop_partition(struct fake_broker *b, const struct stop_repl
                 return KAFKA_FENCED_LEADER_EPOCH;
         r->fetching = false;
         if (p->delete_partition)
-                *r = (struct role){.partition = -1, .leader = -1};
+                *r = (struct role){.partition = p->partition_index, .leader = -1, .leader_epoch = -1};
         return KAFKA_NONE;
 }
 
@@ -323,6 +327,8 @@ struct fake_broker *fake_broker_new(int32_t id)
         assert_non_null(b);
         b->id = id;
         (void)pthread_mutex_init(&b->lock, NULL);
+        b->roles = map_new();
+        assert_non_null(b->roles);
         net_limits_default(&limits);
         assert_int_equal(loop_new("fake-broker", &b->loop), 0);
         assert_int_equal(net_server_new(b->loop, "127.0.0.1", 0, &limits, &ops, &b->server), 0);
@@ -346,6 +352,9 @@ static void free_server(void *userdata)
 
 struct fake_broker *fake_broker_free(struct fake_broker *b)
 {
+        size_t cursor = 0;
+        void *role;
+
         if (!b)
                 return NULL;
         assert_int_equal(loop_call(b->loop, free_server, b), 0);
@@ -353,8 +362,10 @@ struct fake_broker *fake_broker_free(struct fake_broker *b)
         loop_thread_join(b->loop);
         loop_free(b->loop);
         (void)pthread_mutex_destroy(&b->lock);
+        while (map_next(b->roles, &cursor, NULL, NULL, &role))
+                free(role);
+        map_free(b->roles);
         free(b->told);
-        free(b->roles);
         free(b);
         return NULL;
 }
@@ -501,11 +512,13 @@ bool fake_broker_has(struct fake_broker *b, const char *topic, int32_t partition
 
 int fake_broker_n_led(struct fake_broker *b)
 {
+        size_t cursor = 0;
+        void *role;
         int n = 0;
 
         (void)pthread_mutex_lock(&b->lock);
-        for (size_t i = 0; i < b->n_roles; i++)
-                n += b->roles[i].leader == b->id;
+        while (map_next(b->roles, &cursor, NULL, NULL, &role))
+                n += ((struct role *)role)->leader == b->id;
         (void)pthread_mutex_unlock(&b->lock);
         return n;
 }

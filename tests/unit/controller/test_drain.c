@@ -145,28 +145,26 @@ static void the_old_leader_hears_of_it_and_stops_fetching(void **state)
         assert_int_equal(stop.leader_epoch, lai.leader_epoch);
 }
 
-/* D6: the new leader is told before the old one, in one go for many partitions. */
+/* D6: its clients are sent on to leaders that have been told before. */
 static void the_new_leader_is_told_before_the_old_one(void **state)
 {
-        struct told to_new, to_old;
-        int64_t newest_new = -1, oldest_old = INT64_MAX;
+        int moved = 0;
 
         (void)state;
         topic("t", 30, 3, NULL);
+        zk_faults_record_sends();
         drain_start(c, 2, -1, NULL, &seen);
         drain_wait(c, 2, DRAIN_DRAINED, &seen);
         for (int32_t p = 0; p < 30; p++) {
-                assert_true(fake_broker_first(broker(2), TOLD_LAI, "t", p, &to_old));
-                if (to_old.leader != 2)
-                        continue;
-                assert_true(fake_broker_last(broker(2), TOLD_LAI, "t", p, &to_old));
-                assert_true(fake_broker_last(broker(to_old.leader), TOLD_LAI, "t", p, &to_new));
-                assert_int_equal(to_new.leader, to_old.leader);
-                newest_new = MAX(newest_new, to_new.seq);
-                oldest_old = MIN(oldest_old, to_old.seq);
+                struct znode_state st = state_of(c, "t", p);
+                int to_old = zk_faults_sent_at(c->nodes[2].epoch, p, 1);
+
+                if (to_old < 0)
+                        continue; /* it followed */
+                moved++;
+                assert_in_range(zk_faults_sent_at(c->nodes[st.leader].epoch, p, 1), 1, to_old - 1);
         }
-        assert_true(newest_new >= 0);
-        (void)oldest_old; /* the two connections are independent; order between them is of sending */
+        assert_int_equal(moved, seen.status.leaders_moved);
 }
 
 static void a_thousand_partitions_drain_and_stay_led_in_sync_throughout(void **state)
@@ -177,7 +175,7 @@ static void a_thousand_partitions_drain_and_stay_led_in_sync_throughout(void **s
         (void)state;
         topic("big", 1000, 3, NULL);
         n_led = fake_broker_n_led(broker(3));
-        assert_int_equal(n_led, 333 + (n_led - 333));
+        assert_in_range(n_led, 333, 334);
         began = clock_mono_ms();
         drain_start(c, 3, -1, NULL, &seen);
         assert_int_equal(seen.status.leaders_initial, n_led);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/kclient.h"
+#include "wire/leader_and_isr.h"
 #include "zk/zk.h"
 
 int __real_zk_multi(struct zk *z, struct loop *loop, const struct zk_op *ops, size_t n, zk_fn fn,
@@ -15,7 +17,13 @@ int __wrap_zk_multi(struct zk *z, struct loop *loop, const struct zk_op *ops, si
 bool __real_zk_lease_valid(const struct zk *z);
 bool __wrap_zk_lease_valid(const struct zk *z);
 
+int __real_kclient_request(struct kclient *c, const struct wire_api *api, int16_t version, const void *body,
+                           int64_t timeout_ms, kclient_fn fn, void *userdata);
+int __wrap_kclient_request(struct kclient *c, const struct wire_api *api, int16_t version, const void *body,
+                           int64_t timeout_ms, kclient_fn fn, void *userdata);
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool recording;
 static char lose_part[128], refuse_part[128];
 static int lose_times, refuse_times, refuse_with;
 static _Atomic bool lapsed;
@@ -62,6 +70,7 @@ void zk_faults_clear(void)
         zk_faults_lose_replies("", 0);
         zk_faults_refuse("", 0, 0);
         zk_faults_lapse_lease(false);
+        recording = false;
 }
 
 bool __wrap_zk_lease_valid(const struct zk *z)
@@ -116,4 +125,61 @@ int __wrap_zk_multi(struct zk *z, struct loop *loop, const struct zk_op *ops, si
                 return -ENOMEM;
         *a = (struct altered){.fn = fn, .userdata = userdata, .r = r};
         return __real_zk_multi(z, loop, ops, n, on_result, a);
+}
+
+struct sent {
+        int64_t broker_epoch;
+        int32_t partition, leader_epoch;
+        int at;
+};
+
+static struct sent sends[20000];
+static size_t n_sends;
+static int request_number;
+
+void zk_faults_record_sends(void)
+{
+        (void)pthread_mutex_lock(&lock);
+        n_sends = 0;
+        recording = true;
+        (void)pthread_mutex_unlock(&lock);
+}
+
+int zk_faults_sent_at(int64_t broker_epoch, int32_t partition, int32_t leader_epoch)
+{
+        int at = -1;
+
+        (void)pthread_mutex_lock(&lock);
+        for (size_t i = 0; i < n_sends && at < 0; i++)
+                if (sends[i].broker_epoch == broker_epoch && sends[i].partition == partition &&
+                    sends[i].leader_epoch == leader_epoch)
+                        at = sends[i].at;
+        (void)pthread_mutex_unlock(&lock);
+        return at;
+}
+
+static void record(const struct leader_and_isr_request *req)
+{
+        (void)pthread_mutex_lock(&lock);
+        request_number++;
+        for (int32_t i = 0; recording && i < req->topic_states.n; i++)
+                for (int32_t k = 0; k < req->topic_states.items[i].partition_states.n; k++) {
+                        const struct leader_and_isr_request_partition_state *p =
+                                &req->topic_states.items[i].partition_states.items[k];
+
+                        if (n_sends < ARRAY_SIZE(sends))
+                                sends[n_sends++] = (struct sent){.broker_epoch = req->broker_epoch,
+                                                                 .partition = p->partition_index,
+                                                                 .leader_epoch = p->leader_epoch,
+                                                                 .at = request_number};
+                }
+        (void)pthread_mutex_unlock(&lock);
+}
+
+int __wrap_kclient_request(struct kclient *c, const struct wire_api *api, int16_t version, const void *body,
+                           int64_t timeout_ms, kclient_fn fn, void *userdata)
+{
+        if (api->key == 4)
+                record(body);
+        return __real_kclient_request(c, api, version, body, timeout_ms, fn, userdata);
 }
