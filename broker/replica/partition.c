@@ -437,8 +437,8 @@ static bool ack_locked(const struct partition *p, uint32_t term, int64_t require
                 *ret_error = KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
         if (*ret_error != KAFKA_NONE)
                 return true;
-        if (p->term !=
-            term) { /* R73: lost and regained; what was appended may have been truncated in between */
+        /* R73: lost and regained; what was appended may have been truncated in between. */
+        if (p->term != term) {
                 *ret_error = KAFKA_NOT_LEADER_OR_FOLLOWER;
                 return true;
         }

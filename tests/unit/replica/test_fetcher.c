@@ -408,6 +408,26 @@ static void a_follower_rejoins_the_isr(void **state)
         write_one(&t->peers[0].node, 0, -1, KAFKA_NONE);
 }
 
+static void a_follower_of_an_older_epoch_acknowledges_nothing(void **state)
+{
+        /* zk-fencing §2.5: every fetch carries the leader epoch, and one of another epoch is no progress. */
+        struct pair *t = *state;
+        struct lai l;
+        struct outcome o;
+
+        assign(t, 0, 1, 1);
+        write_one(&t->peers[0].node, 0, -1, KAFKA_NONE);
+        l = order(t, 0, 1, 2);
+        assert_int_equal(lai(&t->peers[0].node, &l), KAFKA_NONE); /* 2 has not heard of it */
+        outcome_init(&o);
+        produce(&t->peers[0].node, -1, 150, &o);
+        outcome_await(&o);
+        assert_int_equal(produced(&o)->error_code, KAFKA_REQUEST_TIMED_OUT);
+        outcome_done(&o);
+        assert_int_equal(lai(&t->peers[1].node, &l), KAFKA_NONE);
+        write_one(&t->peers[0].node, 0, -1, KAFKA_NONE);
+}
+
 #define MANY 200
 
 static void many_partitions_are_followed_at_once(void **state)
@@ -492,6 +512,7 @@ int main(void)
                 TEST(a_leader_that_moved_is_found_at_its_new_port),
                 TEST(who_is_about_to_stop_follows_nobody),
                 TEST(a_follower_rejoins_the_isr),
+                TEST(a_follower_of_an_older_epoch_acknowledges_nothing),
                 TEST(many_partitions_are_followed_at_once),
                 TEST(leadership_goes_back_and_forth_under_load),
         };

@@ -231,6 +231,49 @@ static void the_leaders_hw_is_not_taken_from_a_divergence(void **state)
         assert_int_equal(pos.offset, 1);
 }
 
+static void the_hw_goes_down_with_the_log(void **state)
+{
+        struct fixture *f = *state;
+        struct partition_answer a = {
+                .answer = {.diverging_epoch = 5, .diverging_end_offset = 1, .fetch_offset = 2}};
+        enum follower_action action;
+
+        apply(f->p, 1, 5);
+        (void)append(f->p);
+        (void)append(f->p);
+        follower_at(f->p, 2, 2, 5);
+        follower_at(f->p, 3, 2, 5);
+        assert_int_equal(partition_high_watermark(f->p), 2);
+        apply(f->p, 2, 6); /* elected uncleanly: it lacks what was committed */
+        assert_int_equal(partition_follow_answer(f->p, 6, &a, &action), 0);
+        assert_int_equal(partition_high_watermark(f->p), 1); /* I7: never beyond the log */
+}
+
+static bool lease_of(void *userdata)
+{
+        return *(const bool *)userdata;
+}
+
+static void commits_go_on_when_the_lease_is_back(void **state)
+{
+        /* F2: a lone leader, whose HW nothing but its own appends moves. */
+        struct fixture *f = *state;
+        struct partition_effects e;
+        enum partition_outcome outcome;
+        bool lease = true;
+
+        f->env.lease_valid = lease_of;
+        f->env.userdata = &lease;
+        assert_int_equal(assign(f->p, 1, 5, 5, 1, &outcome), KAFKA_NONE);
+        lease = false;
+        partition_tick(f->p, 0, &e);
+        assert_int_equal(append(f->p).error, KAFKA_NOT_LEADER_OR_FOLLOWER);
+        lease = true;
+        assert_int_equal(append(f->p).error, KAFKA_NONE);
+        assert_int_equal(partition_high_watermark(f->p), 1);
+        f->env.lease_valid = NULL;
+}
+
 static void the_new_epoch_is_recorded_before_any_data(void **state)
 {
         /* KAFKA-7415 */
@@ -251,6 +294,8 @@ int main(void)
                 TEST(orders_are_told_apart_by_both_epochs),
                 TEST(an_answer_of_another_epoch_changes_nothing),
                 TEST(the_leaders_hw_is_not_taken_from_a_divergence),
+                TEST(the_hw_goes_down_with_the_log),
+                TEST(commits_go_on_when_the_lease_is_back),
                 TEST(the_new_epoch_is_recorded_before_any_data),
         };
 
