@@ -61,7 +61,8 @@ struct ctx_slot { /* one replica */
         bool dir_offline : 1;            /* answered KAFKA_STORAGE_ERROR in this life of the broker */
         bool bounced : 1;                /* restarted; not yet taken out of the ISR */
         bool stop_sent : 1, stopped : 1; /* drain: StopReplica queued or sent; acknowledged or given up on */
-        bool is_new : 1;                 /* the first LeaderAndIsr of a new partition */
+        bool stopping : 1; /* drain: between the two, or stopped and still in the ISR (counted there) */
+        bool is_new : 1;   /* the first LeaderAndIsr of a new partition */
 };
 
 struct ctx_topic {

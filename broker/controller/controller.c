@@ -160,6 +160,7 @@ static void on_progress(void *userdata)
                 return;
         topics_progress(c);
         deletion_progress(c);
+        drain_feed(c);
         drain_schedule(c);
 }
 

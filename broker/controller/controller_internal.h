@@ -299,6 +299,8 @@ void drain_clear(struct controller *c, struct ctx_broker *b, const char *why); /
 void drain_forget(struct controller *c);
 void drain_on_stopped(struct controller *c, struct ctx_partition *p, struct ctx_slot *s, int16_t error);
 void drain_on_moved(struct controller *c, int32_t old_leader);
+void drain_on_written(struct controller *c, struct ctx_partition *p);
+void drain_feed(struct controller *c); /* cheap: go on with followers as far as there is room */
 int drain_init(struct controller *c) must_check;
 
 /* --- topics.c, deletion.c --- */

@@ -88,7 +88,15 @@ void drain_schedule(struct controller *c)
 
 /* --- one step --- */
 
-void drain_view(const struct controller *c, const struct ctx_broker *b, size_t i,
+bool drain_quiet(const struct controller *c, const struct ctx_broker *b, size_t i)
+{
+        const struct ctx_partition *p = ctx_partition(&c->ctx, b->hosted[i].partition);
+
+        return p->leader != b->id && p->slots[b->hosted[i].slot].stopped && !ctx_in_isr(p, b->id) &&
+               !p->in_flight;
+}
+
+void drain_view(const struct controller *c, const struct ctx_broker *b, size_t i, bool zk_available,
                 struct election_replica *replicas, struct drain_partition *ret)
 {
         const struct ctx_partition *p = ctx_partition(&c->ctx, b->hosted[i].partition);
@@ -100,7 +108,7 @@ void drain_view(const struct controller *c, const struct ctx_broker *b, size_t i
                 .min_isr = p->topic->min_isr,
                 .busy = writer_busy_with(c, p),
                 .write_failed = p->write_failed,
-                .zk_available = zk_lease_valid(c->zk),
+                .zk_available = zk_available,
                 .deleting = p->topic->deleting,
                 .stop_sent = s->stop_sent,
                 .stopped = s->stopped,
@@ -130,13 +138,43 @@ static void give_up_on_stop(struct controller *c, struct drain *d)
                              SL_INT("broker", d->b->id), SL_INT("replicas", n));
 }
 
+static void set_stopping(struct drain *d, struct ctx_slot *s, bool on)
+{
+        d->stopping += (int)on - (int)s->stopping;
+        s->stopping = on;
+}
+
 static void push_stop(struct controller *c, struct drain *d, struct ctx_partition *p, struct ctx_slot *s)
 {
         if (d->stop_since_ms == 0)
                 d->stop_since_ms = loop_now_ms(c->loop);
         s->stop_sent = true;
         s->stopped = d->stop_gave_up;
+        set_stopping(d, s, true);
         sender_push_stop(d->b->sender, p);
+}
+
+/* Ask more followers to stop, as far as there is room for them; goes on where it left off. */
+static void feed(struct controller *c, struct drain *d)
+{
+        struct ctx_broker *b = d->b;
+
+        if (d->leaders_move || !ctl_lease(c))
+                return;
+        for (; d->stop_cursor < b->n_hosted && d->stopping < MAX_STOPPING; d->stop_cursor++) {
+                struct ctx_partition *p = ctx_partition(&c->ctx, b->hosted[d->stop_cursor].partition);
+                struct ctx_slot *s = &p->slots[b->hosted[d->stop_cursor].slot];
+
+                if (p->has_state && !p->topic->deleting && p->leader != b->id && !s->stop_sent) /* R20 */
+                        push_stop(c, d, p, s);
+        }
+        sender_kick(b->sender);
+}
+
+void drain_feed(struct controller *c)
+{
+        if (atomic_load(&c->n_drains) > 0)
+                for_each_drain(c, feed);
 }
 
 /* R23: said once a partition and drain, when nothing else is going to change it. */
@@ -154,8 +192,7 @@ static void warn_not_removed(struct ctx_partition *p, struct drain_partition *vi
 
 struct step {
         struct drain_totals totals;
-        int32_t moving_leaders, stopping, by_need[DRAIN_NEED_WAIT + 1];
-        bool stops_wanted, stop_pending;
+        bool leaders_move, stops_wanted, stop_pending, zk_available;
 };
 
 static void step_partition(struct controller *c, struct drain *d, size_t i, struct step *st)
@@ -166,16 +203,14 @@ static void step_partition(struct controller *c, struct drain *d, size_t i, stru
         struct drain_partition view;
         struct drain_verdict v;
 
-        drain_view(c, d->b, i, replicas, &view);
+        drain_view(c, d->b, i, st->zk_available, replicas, &view);
         drain_partition_judge(&view, &v);
         st->totals.leaders += v.leads;
         st->totals.single += v.single;
         st->totals.in_isr += v.in_isr;
-        if (v.leads && !v.stuck)
-                st->moving_leaders++;
-        if (s->stop_sent && !v.leads)
-                st->stopping += !s->stopped || v.in_isr;
+        st->leaders_move = st->leaders_move || (v.leads && !v.stuck);
         st->stop_pending = st->stop_pending || (s->stop_sent && !s->stopped);
+        set_stopping(d, s, s->stop_sent && !v.stuck && (!s->stopped || v.in_isr));
         if (v.stuck) {
                 warn_not_removed(p, &view);
                 return;
@@ -187,23 +222,6 @@ static void step_partition(struct controller *c, struct drain *d, size_t i, stru
                 st->stops_wanted = true;
         else if (v.need != DRAIN_NEED_WAIT && !p->write_failed)
                 writer_mark(c, p, WRITER_NORMAL);
-}
-
-static void send_stops(struct controller *c, struct drain *d, int32_t room)
-{
-        for (size_t i = 0; i < d->b->n_hosted && room > 0; i++) {
-                struct election_replica replicas[ZNODE_MAX_REPLICAS];
-                struct ctx_partition *p = ctx_partition(&c->ctx, d->b->hosted[i].partition);
-                struct drain_partition view;
-                struct drain_verdict v;
-
-                drain_view(c, d->b, i, replicas, &view);
-                drain_partition_judge(&view, &v);
-                if (v.need != DRAIN_NEED_STOP || v.stuck)
-                        continue;
-                push_stop(c, d, p, &p->slots[d->b->hosted[i].slot]);
-                room--;
-        }
 }
 
 /* Have all others been told of the last moves? */
@@ -250,16 +268,19 @@ static void set_state(struct controller *c, struct drain *d, enum drain_state to
 
 static void drain_step(struct controller *c, struct drain *d)
 {
-        struct step st = {0};
+        struct step st = {.zk_available = zk_lease_valid(c->zk)};
 
         for (size_t i = 0; i < d->b->n_hosted; i++)
-                step_partition(c, d, i, &st);
+                if (!drain_quiet(c, d->b, i))
+                        step_partition(c, d, i, &st);
         if (!st.stop_pending)
                 d->stop_since_ms = 0;
         else if (loop_now_ms(c->loop) - d->stop_since_ms > c->o.stop_replica_timeout_ms)
                 give_up_on_stop(c, d);
-        if (st.stops_wanted && st.moving_leaders == 0)
-                send_stops(c, d, MAX_STOPPING - st.stopping);
+        d->leaders_move = st.leaders_move;
+        if (st.stops_wanted && d->stop_cursor >= d->b->n_hosted)
+                d->stop_cursor = 0; /* some were passed by, or have to be asked again */
+        feed(c, d);
         st.totals.told = st.totals.moving > 0 || all_told(c, d);
         if (st.totals.moving > 0)
                 d->telling_since_ms = 0;
@@ -297,6 +318,19 @@ void drain_on_stopped(struct controller *c, struct ctx_partition *p, struct ctx_
         s->stopped = true;
         if (p->has_state && p->leader != s->broker_id && p->n_isr > 1 && ctx_in_isr(p, s->broker_id))
                 writer_mark(c, p, WRITER_NORMAL);
+        else
+                set_stopping(d, s, false);
+}
+
+void drain_on_written(struct controller *c, struct ctx_partition *p)
+{
+        (void)c;
+        for (uint16_t i = 0; i < p->n_slots; i++) {
+                struct ctx_slot *s = &p->slots[i];
+
+                if (s->stopping && s->stopped && s->broker->drain && !ctx_in_isr(p, s->broker_id))
+                        set_stopping(s->broker->drain, s, false);
+        }
 }
 
 /* Forget the drain. Partitions are looked at again, because a draining broker is no candidate and this one
@@ -317,7 +351,7 @@ void drain_end(struct controller *c, struct ctx_broker *b, bool rejoin)
                         p->renew = true;
                 if (s->stop_sent)
                         sender_cancel_stop(c, b->sender, p);
-                s->stop_sent = s->stopped = p->warned = false;
+                s->stop_sent = s->stopped = s->stopping = p->warned = false;
                 writer_mark(c, p, WRITER_NORMAL);
         }
         free(d);

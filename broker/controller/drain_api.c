@@ -65,8 +65,20 @@ static struct drain_blocked describe(const struct ctx_partition *p, const struct
                                       .detail = drain_reason_help(v->reason)};
 }
 
-static void collect(struct controller *c, const struct ctx_broker *b, struct drain_blocked *blocked,
-                    struct drain_blocked *single, struct drain_status *ret)
+struct lists {
+        struct drain_blocked *led, *followed, *single;
+        size_t n_led, n_followed, n_single;
+};
+
+static void list(struct drain_blocked *items, size_t *n, const struct ctx_partition *p,
+                 const struct drain_verdict *v)
+{
+        if (*n < DRAIN_MAX_LISTED)
+                items[(*n)++] = describe(p, v);
+}
+
+static void collect(struct controller *c, const struct ctx_broker *b, struct lists *lists,
+                    struct drain_status *ret)
 {
         for (size_t i = 0; i < b->n_hosted; i++) {
                 struct election_replica replicas[ZNODE_MAX_REPLICAS];
@@ -74,7 +86,9 @@ static void collect(struct controller *c, const struct ctx_broker *b, struct dra
                 struct drain_partition view;
                 struct drain_verdict v;
 
-                drain_view(c, b, i, replicas, &view);
+                if (p->leader != b->id && !ctx_in_isr(p, b->id))
+                        continue;
+                drain_view(c, b, i, ret->zookeeper_available, replicas, &view);
                 drain_partition_judge(&view, &v);
                 if (!v.leads && !v.in_isr && !v.single)
                         continue;
@@ -84,35 +98,33 @@ static void collect(struct controller *c, const struct ctx_broker *b, struct dra
                 ret->isr_remaining += v.in_isr;
                 ret->single_replica += v.single;
                 ret->by_reason[v.reason]++;
-                if (v.single && ret->n_single < DRAIN_MAX_LISTED)
-                        single[ret->n_single++] = describe(p, &v);
-                else if (v.leads && ret->n_blocked < DRAIN_MAX_LISTED)
-                        blocked[ret->n_blocked++] = describe(p, &v);
+                if (v.single)
+                        list(lists->single, &lists->n_single, p, &v);
+                else if (v.leads)
+                        list(lists->led, &lists->n_led, p, &v);
+                else
+                        list(lists->followed, &lists->n_followed, p, &v);
         }
 }
 
 /* Followed partitions fill what the led ones have left of the list. */
-static void collect_followed(struct controller *c, const struct ctx_broker *b, struct drain_blocked *blocked,
-                             struct drain_status *ret)
+static void hand_over(struct lists *lists, struct drain_status *ret)
 {
-        for (size_t i = 0; i < b->n_hosted && ret->n_blocked < DRAIN_MAX_LISTED; i++) {
-                struct election_replica replicas[ZNODE_MAX_REPLICAS];
-                const struct ctx_partition *p = ctx_partition(&c->ctx, b->hosted[i].partition);
-                struct drain_partition view;
-                struct drain_verdict v;
-
-                drain_view(c, b, i, replicas, &view);
-                drain_partition_judge(&view, &v);
-                if (!v.leads && v.in_isr)
-                        blocked[ret->n_blocked++] = describe(p, &v);
-        }
+        for (size_t i = 0; i < lists->n_followed && lists->n_led < DRAIN_MAX_LISTED; i++)
+                lists->led[lists->n_led++] = lists->followed[i];
+        qsort(lists->led, lists->n_led, sizeof(*lists->led), compare_blocked);
+        qsort(lists->single, lists->n_single, sizeof(*lists->single), compare_blocked);
+        ret->blocked = lists->led;
+        ret->n_blocked = lists->n_led;
+        ret->single = lists->single;
+        ret->n_single = lists->n_single;
 }
 
 static void fill_drain(struct controller *c, const struct ctx_broker *b, struct arena *a,
                        struct drain_status *ret)
 {
         const struct drain *d = b->drain;
-        struct drain_blocked *blocked, *single;
+        struct lists lists = {0};
 
         ret->state = d->state;
         (void)snprintf(ret->drain_id, sizeof(ret->drain_id), "%s", d->id);
@@ -124,19 +136,17 @@ static void fill_drain(struct controller *c, const struct ctx_broker *b, struct 
         ret->deadline_passed = d->deadline_ms > 0 && clock_real_ms() > d->deadline_ms;
         ret->leaders_initial = d->leaders_initial;
         ret->leaders_moved = d->moved;
-        blocked = arena_alloc(a, DRAIN_MAX_LISTED, sizeof(*blocked));
-        single = arena_alloc(a, DRAIN_MAX_LISTED, sizeof(*single));
-        if (!blocked || !single) { /* counts without lists; never fewer than there are (I16) */
+        lists.led = arena_alloc(a, DRAIN_MAX_LISTED, sizeof(*lists.led));
+        lists.followed = arena_alloc(a, DRAIN_MAX_LISTED, sizeof(*lists.followed));
+        lists.single = arena_alloc(a, DRAIN_MAX_LISTED, sizeof(*lists.single));
+        if (!lists.led || !lists.followed || !lists.single) {
+                /* counts without lists; never fewer than there are (I16) */
                 ret->leaders_remaining = b->leaders_multi;
                 ret->single_replica = b->leaders - b->leaders_multi;
                 return;
         }
-        collect(c, b, blocked, single, ret);
-        collect_followed(c, b, blocked, ret);
-        qsort(blocked, ret->n_blocked, sizeof(*blocked), compare_blocked);
-        qsort(single, ret->n_single, sizeof(*single), compare_blocked);
-        ret->blocked = blocked;
-        ret->single = single;
+        collect(c, b, &lists, ret);
+        hand_over(&lists, ret);
         /* What was true at the last step need not be any more: a state is never better than its numbers. */
         if (ret->state == DRAIN_DRAINED && (ret->leaders_remaining > 0 || ret->isr_remaining > 0))
                 ret->state = DRAIN_DRAINING;
@@ -280,6 +290,7 @@ static int drain_begin(struct controller *c, struct ctx_broker *b, const struct 
         list_init(&d->shutdowns);
         d->b = b;
         d->state = DRAIN_DRAINING;
+        d->leaders_move = true; /* until a step has looked */
         d->epoch = b->epoch;
         d->since_ms = d->updated_ms = clock_real_ms();
         d->leaders_initial = b->leaders_multi;

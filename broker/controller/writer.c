@@ -267,6 +267,7 @@ void writer_apply(struct controller *c, struct writer_plan *pl, int32_t version)
         }
         if (pl->to.kind == ELECTION_DRAIN)
                 drain_on_moved(c, pl->old_leader);
+        drain_on_written(c, p);
         writer_release(c, p);
 }
 
