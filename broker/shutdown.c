@@ -269,8 +269,8 @@ static void take_down(void *userdata)
                 loop_thread_join(s->net_loop);
                 s->net_running = false;
         }
+        s->zk = zk_free(s->zk); /* before the controller: completions are posted to its loop until then */
         s->controller = controller_free(s->controller);
-        s->zk = zk_free(s->zk);
         s->net_loop = loop_free(s->net_loop);
         s->topic_configs = topic_configs_free(s->topic_configs);
         s->replicas = replica_manager_free(s->replicas);
