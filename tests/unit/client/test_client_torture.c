@@ -1,7 +1,7 @@
 /* client/: every allocation fails once; each request accepted is answered exactly once. */
 #include "client_fixture.h"
 
-#include "alloc_torture.h"
+#include "tests/support/alloc_torture.h"
 
 #define API_VERSIONS 18
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "alloc_torture.h"
+#include "tests/support/alloc_torture.h"
 #include "net/net.h"
 
 #define BIG_BYTES (200 * 1024)
