@@ -104,10 +104,12 @@ int32_t leader_effective_min_isr(const struct leader *l)
 
 /* --- high watermark --- */
 
-/* May join the ISR soon: an HW that passed it would shut it out until it has caught up again. */
+/* May join the ISR soon: an HW that passed it would shut it out until it has caught up again. Not one that
+ * was refused and has not asked since the pause: a drained follower never does, and would hold producers up
+ * for the whole lag time. */
 static bool about_to_join(const struct leader *l, const struct leader_replica *r, int64_t now_ms)
 {
-        if (!r->assigned || now_ms < r->ineligible_until_ms)
+        if (!r->assigned || r->last_fetch_ms < r->ineligible_until_ms)
                 return false;
         return r->leo == l->leo || now_ms - r->last_caught_up_ms <= l->lag_max_ms;
 }

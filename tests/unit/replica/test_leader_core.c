@@ -196,6 +196,8 @@ static void the_hw_does_not_wait_for_a_replica_that_the_controller_refused(void 
         fetch(&l, 2, 5, 0);
         answer(&l, KAFKA_INELIGIBLE_REPLICA, NULL, 0, 0);
         assert_true(append(&l, 6, 10).hw_moved);
+        assert_true(append(&l, 7, LAG).hw_moved); /* nor later, when it has been stopped and asks no more */
+        assert_true(append(&l, 8, 2 * LAG).hw_moved);
         leader_done(&l);
 }
 
