@@ -100,6 +100,7 @@ static int new_zookeeper(struct server *s)
                 .userdata = s,
         };
 
+        zk_metrics_register();
         return zk_new(&o, &s->zk);
 }
 
