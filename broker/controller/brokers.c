@@ -11,6 +11,7 @@
 
 struct broker_waiter {
         struct list node;
+        bool patient;
         ctl_drop_fn fn;
         void *arg;
 };
@@ -32,12 +33,17 @@ struct reading_ref {
         size_t i;
 };
 
-static void run_waiters(struct list *l)
+static void run_waiters(struct list *l, bool patient_too)
 {
         struct list now;
 
         list_init(&now);
-        list_splice_back(&now, l);
+        list_for_each_safe (it, tmp, l) {
+                if (!patient_too && list_entry(it, struct broker_waiter, node)->patient)
+                        continue;
+                list_remove(it);
+                list_push_back(&now, it);
+        }
         while (!list_empty(&now)) {
                 struct broker_waiter *w = list_entry(now.next, struct broker_waiter, node);
 
@@ -202,7 +208,7 @@ static void read_done(struct controller *c, struct reading *r)
         if (apply(c, r))
                 brokers_changed(c);
         reading_free(r);
-        run_waiters(&c->brokers.waiting);
+        run_waiters(&c->brokers.waiting, true);
         again = c->brokers.again || !list_empty(&c->brokers.waiting_next);
         c->brokers.again = false;
         sender_kick_all(c);
@@ -305,13 +311,19 @@ void brokers_refresh(struct controller *c)
                 read_failed(c);
 }
 
-int brokers_refresh_then(struct controller *c, ctl_drop_fn fn, void *arg)
+void brokers_release(struct controller *c)
+{
+        run_waiters(&c->brokers.waiting, false);
+        run_waiters(&c->brokers.waiting_next, false);
+}
+
+int brokers_refresh_then(struct controller *c, ctl_drop_fn fn, void *arg, bool patient)
 {
         struct broker_waiter *w = malloc(sizeof(*w));
 
         if (!w)
                 return -ENOMEM;
-        *w = (struct broker_waiter){.fn = fn, .arg = arg};
+        *w = (struct broker_waiter){.fn = fn, .arg = arg, .patient = patient};
         list_push_back(&c->brokers.waiting_next, &w->node);
         brokers_refresh(c);
         return 0;
@@ -323,6 +335,6 @@ void brokers_forget(struct controller *c)
 
         b->reading = b->again = false;
         loop_timer_disarm(b->retry);
-        run_waiters(&b->waiting);
-        run_waiters(&b->waiting_next);
+        run_waiters(&b->waiting, true);
+        run_waiters(&b->waiting_next, true);
 }

@@ -181,7 +181,9 @@ static int on_tick(struct loop *l, void *userdata)
         if (!ctl_is_active(c))
                 return 0;
         atomic_store(&c->queue_length, (int64_t)(c->writer.urgent.count + c->writer.normal.count));
-        if (c->lease_lost && zk_lease_valid(c->zk)) {
+        if (!ctl_lease(c)) {
+                brokers_release(c); /* they must not wait for as long as ZooKeeper is away */
+        } else if (c->lease_lost) {
                 c->lease_lost = false;
                 sender_kick_all(c);
                 writer_pump(c);
@@ -232,13 +234,18 @@ static void on_call(void *userdata)
 void ctl_post(struct controller *c, struct ctl_call *call,
               void (*run)(struct controller *c, struct ctl_call *call, bool active))
 {
+        bool stopping;
+
         call->c = c;
         call->run = run;
         call->task = (struct loop_task){.fn = on_call, .userdata = call};
-        if (atomic_load(&c->stopping))
-                run(c, call, false);
-        else
+        (void)pthread_mutex_lock(&c->post_lock);
+        stopping = c->stopping;
+        if (!stopping)
                 loop_post_task(c->loop, &call->task);
+        (void)pthread_mutex_unlock(&c->post_lock);
+        if (stopping)
+                run(c, call, false);
 }
 
 /* --- what the composition root tells --- */
@@ -342,6 +349,7 @@ int controller_new(const struct controller_options *o, const struct controller_o
         c->ops = ops ? *ops : (struct controller_ops){0};
         c->active_id = -1;
         (void)pthread_mutex_init(&c->location_lock, NULL);
+        (void)pthread_mutex_init(&c->post_lock, NULL);
         (void)pthread_mutex_init(&c->farewell.lock, NULL);
         (void)pthread_cond_init(&c->farewell.done_cond, NULL);
         list_init(&c->alters);
@@ -423,7 +431,9 @@ void controller_stop(struct controller *c)
 {
         if (!c || !c->started)
                 return;
-        atomic_store(&c->stopping, true);
+        (void)pthread_mutex_lock(&c->post_lock);
+        c->stopping = true;
+        (void)pthread_mutex_unlock(&c->post_lock);
         if (loop_call(c->loop, say_farewell, c) == 0)
                 await_farewell(c);
         loop_stop(c->loop);
@@ -446,6 +456,7 @@ struct controller *controller_free(struct controller *c)
         c->loop = loop_free(c->loop); /* runs what was still posted; all of it is refused */
         ctl_zk_forget_watches(c);
         (void)pthread_mutex_destroy(&c->location_lock);
+        (void)pthread_mutex_destroy(&c->post_lock);
         (void)pthread_mutex_destroy(&c->farewell.lock);
         (void)pthread_cond_destroy(&c->farewell.done_cond);
         free(c->listener);

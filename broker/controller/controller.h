@@ -155,9 +155,10 @@ struct drain_status {
         const struct drain_blocked *single; /* RF = 1 */
         size_t n_single;
 };
-/* @error: a Kafka code: NONE, NOT_CONTROLLER, BROKER_NOT_AVAILABLE (not registered: nothing to drain),
- * INVALID_REQUEST (another drain id holds this broker; status describes it). @status NULL only for
- * NOT_CONTROLLER.*/
+/* @error: a Kafka code: NONE; NOT_CONTROLLER; BROKER_NOT_AVAILABLE (not registered: nothing to drain; said
+ * only after a fresh look at ZooKeeper); INVALID_REQUEST (another drain id holds this broker: @status
+ * describes it); UNKNOWN_SERVER_ERROR (it cannot be told now, ZooKeeper being silent: ask again). @status may
+ * be NULL with NOT_CONTROLLER and UNKNOWN_SERVER_ERROR only. */
 typedef void (*controller_drain_fn)(int16_t error, const struct drain_status *status, void *userdata);
 
 struct drain_request {

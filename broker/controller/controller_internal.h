@@ -72,7 +72,8 @@ struct controller {
         struct zk *zk;
         struct loop *loop;
         bool started;
-        _Atomic bool stopping;
+        pthread_mutex_t post_lock; /* what is posted before `stopping` is served or refused by the loop */
+        bool stopping;             /* under post_lock */
 
         /* read by other threads */
         _Atomic int32_t active_id;
@@ -189,9 +190,11 @@ void elector_forget(struct controller *c); /* nobody is known to be controller *
 
 /* --- brokers.c --- */
 void brokers_refresh(struct controller *c); /* read /brokers/ids and act on the difference */
-/* As above, and @fn when a read that began after this call has ended. -ENOMEM. */
-int brokers_refresh_then(struct controller *c, ctl_drop_fn fn, void *arg) must_check;
-void brokers_forget(struct controller *c); /* resignation; runs what waits */
+/* As above, and @fn when a read that began after this call has ended, or on resignation; unless @patient also
+ * when ZooKeeper is found silent. -ENOMEM. */
+int brokers_refresh_then(struct controller *c, ctl_drop_fn fn, void *arg, bool patient) must_check;
+void brokers_release(struct controller *c); /* ZooKeeper is silent: run what is not patient */
+void brokers_forget(struct controller *c);  /* resignation; runs what waits */
 void brokers_start_sender(struct controller *c, struct ctx_broker *b);
 
 /* --- loader.c --- */

@@ -365,6 +365,8 @@ static int16_t begin_item(struct controller *c, struct delete_item *it, struct w
                 return by_id ? KAFKA_UNKNOWN_TOPIC_ID : KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
         if (c->o.delete_topic_disabled)
                 return KAFKA_TOPIC_DELETION_DISABLED;
+        if (!ctl_lease(c))
+                return KAFKA_NOT_CONTROLLER;
         it->name = arena_strndup(&it->q->arena, t->name, strlen(t->name));
         if (!it->name)
                 return KAFKA_UNKNOWN_SERVER_ERROR;

@@ -93,7 +93,7 @@ bool drain_quiet(const struct controller *c, const struct ctx_broker *b, size_t 
         const struct ctx_partition *p = ctx_partition(&c->ctx, b->hosted[i].partition);
 
         return p->leader != b->id && p->slots[b->hosted[i].slot].stopped && !ctx_in_isr(p, b->id) &&
-               !p->in_flight;
+               !p->in_flight && !p->slots[b->hosted[i].slot].stopping;
 }
 
 void drain_view(const struct controller *c, const struct ctx_broker *b, size_t i, bool zk_available,
@@ -192,6 +192,7 @@ static void warn_not_removed(struct ctx_partition *p, struct drain_partition *vi
 
 struct step {
         struct drain_totals totals;
+        int32_t stopping;
         bool leaders_move, stops_wanted, stop_pending, zk_available;
 };
 
@@ -209,8 +210,12 @@ static void step_partition(struct controller *c, struct drain *d, size_t i, stru
         st->totals.single += v.single;
         st->totals.in_isr += v.in_isr;
         st->leaders_move = st->leaders_move || (v.leads && !v.stuck);
-        st->stop_pending = st->stop_pending || (s->stop_sent && !s->stopped);
-        set_stopping(d, s, s->stop_sent && !v.stuck && (!s->stopped || v.in_isr));
+        s->stopping = s->stopping && !p->topic->deleting;
+        if (!p->topic->deleting) {
+                st->stop_pending = st->stop_pending || (s->stop_sent && !s->stopped);
+                s->stopping = s->stop_sent && !v.stuck && (!s->stopped || v.in_isr);
+                st->stopping += s->stopping;
+        }
         if (v.stuck) {
                 warn_not_removed(p, &view);
                 return;
@@ -273,6 +278,7 @@ static void drain_step(struct controller *c, struct drain *d)
         for (size_t i = 0; i < d->b->n_hosted; i++)
                 if (!drain_quiet(c, d->b, i))
                         step_partition(c, d, i, &st);
+        d->stopping = st.stopping; /* counted anew: topics may have been deleted meanwhile */
         if (!st.stop_pending)
                 d->stop_since_ms = 0;
         else if (loop_now_ms(c->loop) - d->stop_since_ms > c->o.stop_replica_timeout_ms)

@@ -357,7 +357,7 @@ static bool look_again(struct controller *c, struct drain_call *q)
         if (q->refreshed)
                 return false;
         q->refreshed = true;
-        return brokers_refresh_then(c, on_refreshed, q) == 0;
+        return brokers_refresh_then(c, on_refreshed, q, false) == 0;
 }
 
 static void serve(struct controller *c, struct drain_call *q)
@@ -389,10 +389,12 @@ static void on_refreshed(void *arg)
         struct drain_call *q = arg;
         struct controller *c = q->call.c;
 
-        if (ctl_is_active(c))
-                serve(c, q);
-        else
+        if (!ctl_is_active(c))
                 refuse(q, KAFKA_NOT_CONTROLLER);
+        else if (!zk_lease_valid(c->zk))
+                refuse(q, KAFKA_UNKNOWN_SERVER_ERROR); /* nobody knows */
+        else
+                serve(c, q);
 }
 
 static void run(struct controller *c, struct ctl_call *call, bool active)

@@ -413,6 +413,10 @@ static void write_topic(struct controller *c, struct create_item *it)
         };
         int r;
 
+        if (!ctl_lease(c)) {
+                item_done(it, KAFKA_NOT_CONTROLLER, "ZooKeeper does not answer; nothing can be written");
+                return;
+        }
         znode_path_topic_config(it->name, config);
         znode_path_topic(it->name, topic);
         znode_path_partitions(it->name, partitions);

@@ -211,6 +211,6 @@ static void on_brokers_known(void *arg)
 
 void loader_load_all(struct controller *c)
 {
-        if (brokers_refresh_then(c, on_brokers_known, c) < 0)
+        if (brokers_refresh_then(c, on_brokers_known, c, true) < 0)
                 resign_for_memory(c);
 }

@@ -380,6 +380,27 @@ static void a_failure_elsewhere_does_not_bring_leadership_back(void **state)
         wait_leader(c, "t", 0, 1);
 }
 
+/* linkedin/kafka#187: what is being deleted is neither counted nor waited for. */
+static void a_topic_deleted_meanwhile_does_not_hold_a_drain_up(void **state)
+{
+        const int32_t ids[] = {2, 1, 1, 2, 3, 2};
+
+        (void)state;
+        topic("gone", 3, 2, ids);
+        shrink_to("gone", 2);
+        fake_broker_hold(broker(2), TOLD_STOP, true);
+        drain_start(c, 2, -1, NULL, &seen);
+        assert_int_equal(seen.status.leaders_remaining, 1);
+        assert_int_equal(do_create(c->admin, "/admin/delete_topics/gone", NULL, false), 0);
+        wait_told(c, 1, TOLD_UM, "gone", 0, -2);
+        drain_wait(c, 2, DRAIN_DRAINED, &seen);
+        assert_int_equal(seen.status.leaders_remaining, 0);
+        fake_broker_release(broker(2));
+        topic("gone2", 2, 2, NULL);
+        drain_get(c, 2, &seen);
+        assert_int_equal(seen.status.state, DRAIN_DRAINED);
+}
+
 /* --- undo, epochs, identity --- */
 
 static void undo_brings_the_followers_back(void **state)
@@ -477,6 +498,30 @@ static void a_new_life_of_the_broker_ends_its_drain(void **state)
         assert_int_equal(seen.error, KAFKA_NONE);
         assert_int_equal(seen.status.state, DRAIN_NONE);
         assert_int_equal(seen.status.broker_epoch, c->nodes[2].epoch);
+}
+
+/* "Unknown" means "done" to who asks, so it must not be said when nobody can know. */
+static void an_unknown_broker_is_not_called_unknown_while_zookeeper_is_silent(void **state)
+{
+        (void)state;
+        zk_faults_lapse_lease(true);
+        drain_start(c, 77, -1, NULL, &seen);
+        assert_int_equal(seen.error, KAFKA_UNKNOWN_SERVER_ERROR);
+        assert_false(seen.has_status);
+}
+
+/* An epoch newer than what the controller knows: it looks again instead of draining the wrong life. */
+static void a_drain_of_a_life_just_begun_is_served(void **state)
+{
+        (void)state;
+        node_stop(c, 3);
+        node_start(c, 3, NODE_BROKER);
+        drain_start(c, 3, c->nodes[3].epoch, "new", &seen);
+        assert_int_equal(seen.error, KAFKA_NONE);
+        assert_int_equal(seen.status.broker_epoch, c->nodes[3].epoch);
+        assert_string_equal(seen.status.drain_id, "new");
+        drain_start(c, 3, c->nodes[3].epoch + 1000, NULL, &seen);
+        assert_int_equal(seen.error, KAFKA_UNKNOWN_SERVER_ERROR);
 }
 
 /* --- ControlledShutdown --- */
@@ -626,10 +671,13 @@ int main(int argc, char **argv)
                 TEST(a_draining_replica_is_not_taken_into_the_isr),
                 TEST(a_new_topic_avoids_a_draining_broker),
                 TEST(a_failure_elsewhere_does_not_bring_leadership_back),
+                TEST(a_topic_deleted_meanwhile_does_not_hold_a_drain_up),
                 TEST(undo_brings_the_followers_back),
                 TEST(undo_helps_another_drain_on),
                 TEST(an_earlier_life_is_answered_stale),
                 TEST(an_unknown_broker_is_said_to_be_unknown),
+                TEST(an_unknown_broker_is_not_called_unknown_while_zookeeper_is_silent),
+                TEST(a_drain_of_a_life_just_begun_is_served),
                 TEST(the_same_drain_may_be_asked_for_again_and_another_not),
                 TEST(a_new_life_of_the_broker_ends_its_drain),
                 TEST(controlled_shutdown_answers_what_is_left_after_the_pass),
