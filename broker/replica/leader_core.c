@@ -7,9 +7,11 @@
 
 #include "wire/error.h"
 
-/* How long a replica that the controller refused (not alive, or draining: KAFKA-14140) is left alone. Without
- * the pause every fetch of it would send a new proposal. */
-#define INELIGIBLE_PAUSE_MS 1000
+/* How long a replica that the controller refused (not alive, or draining: KAFKA-14140) is not proposed again.
+ * Without the pause every fetch of it would send a proposal. */
+#define REFUSED_PAUSE_MS 1000
+/* Who has not fetched for so long is not about to join anything. */
+#define JOIN_WINDOW_MS 1000
 
 static const struct {
         const char *name;
@@ -104,12 +106,12 @@ int32_t leader_effective_min_isr(const struct leader *l)
 
 /* --- high watermark --- */
 
-/* May join the ISR soon: an HW that passed it would shut it out until it has caught up again. Not one that
- * was refused and has not asked since the pause: a drained follower never does, and would hold producers up
- * for the whole lag time. */
+/* May join the ISR soon: an HW that passed it would shut it out until it has caught up again. A courtesy and
+ * no matter of safety, so it ends at the first doubt: a drained broker that was refused and then stopped
+ * would otherwise hold up every producer for the whole lag time. */
 static bool about_to_join(const struct leader *l, const struct leader_replica *r, int64_t now_ms)
 {
-        if (!r->assigned || r->last_fetch_ms < r->ineligible_until_ms)
+        if (!r->assigned || r->refused || now_ms - r->last_fetch_ms > JOIN_WINDOW_MS)
                 return false;
         return r->leo == l->leo || now_ms - r->last_caught_up_ms <= l->lag_max_ms;
 }
@@ -143,8 +145,11 @@ static struct leader_replica *add_replica(struct leader_replica *replicas, int32
                 if (replicas[i].id == id)
                         return &replicas[i];
         }
-        replicas[*n] = (struct leader_replica){
-                .id = id, .leo = LEO_UNKNOWN, .last_fetch_leader_leo = LEO_UNKNOWN, .broker_epoch = -1};
+        replicas[*n] = (struct leader_replica){.id = id,
+                                               .leo = LEO_UNKNOWN,
+                                               .last_fetch_leader_leo = LEO_UNKNOWN,
+                                               .last_fetch_ms = INT64_MIN / 2,
+                                               .broker_epoch = -1};
         return &replicas[(*n)++];
 }
 
@@ -156,7 +161,7 @@ static void start_replica(struct leader_replica *r, const struct leader_start *s
                 r->leo = before->leo;
                 r->broker_epoch = before->broker_epoch;
                 r->last_fetch_leader_leo = s->leo;
-                r->last_fetch_ms = r->in_isr ? s->now_ms : 0;
+                r->last_fetch_ms = r->in_isr ? s->now_ms : INT64_MIN / 2;
         }
         /* A member gets one full lag period to show itself; others must first catch up (KAFKA-7128). */
         r->last_caught_up_ms = r->in_isr ? s->now_ms : INT64_MIN / 2;
@@ -220,7 +225,7 @@ static void propose(struct leader *l, struct leader_effects *ret)
 static void maybe_expand(struct leader *l, struct leader_replica *r, int64_t now_ms,
                          struct leader_effects *ret)
 {
-        if (l->isr_state != ISR_STEADY || r->in_isr || !r->assigned || now_ms < r->ineligible_until_ms)
+        if (l->isr_state != ISR_STEADY || r->in_isr || !r->assigned || now_ms < r->propose_at_ms)
                 return;
         if (r->leo < l->hw || r->leo < l->epoch_start_offset)
                 return;
@@ -329,8 +334,12 @@ static enum isr_verdict verdict_of(int16_t error)
 static void refuse_added(struct leader *l, int64_t now_ms)
 {
         for (int32_t i = 0; i < l->n_replicas; i++) {
-                if (l->replicas[i].in_proposal && !l->replicas[i].in_isr)
-                        l->replicas[i].ineligible_until_ms = now_ms + INELIGIBLE_PAUSE_MS;
+                struct leader_replica *r = &l->replicas[i];
+
+                if (!r->in_proposal || r->in_isr)
+                        continue;
+                r->refused = true;
+                r->propose_at_ms = now_ms + REFUSED_PAUSE_MS;
         }
 }
 
@@ -341,8 +350,10 @@ static void commit_isr(struct leader *l, const struct leader_isr_result *a)
         for (int32_t i = 0; i < a->n_isr; i++) {
                 struct leader_replica *r = find(l, a->isr[i]);
 
-                if (r)
-                        r->in_isr = true;
+                if (!r)
+                        continue;
+                r->in_isr = true;
+                r->refused = false;
         }
         l->partition_epoch = a->partition_epoch;
 }

@@ -25,8 +25,9 @@ struct leader_replica { /* the leader itself has one, too */
         bool in_isr;      /* committed */
         bool in_proposal; /* in the proposed ISR while one is in flight */
         int64_t leo, last_fetch_leader_leo, last_fetch_ms, last_caught_up_ms;
-        int64_t broker_epoch;        /* from its latest fetch, -1 unknown (KIP-903) */
-        int64_t ineligible_until_ms; /* the controller refused it: neither proposed nor waited for before */
+        int64_t broker_epoch;  /* from its latest fetch, -1 unknown (KIP-903) */
+        bool refused;          /* by the controller, as not alive or draining, and not in the ISR since */
+        int64_t propose_at_ms; /* not proposed again before */
 };
 
 struct leader {

@@ -265,12 +265,8 @@ static void on_result(struct replica_manager *m, struct isr_entry *e,
         struct partition_effects effects;
 
         e->answered = true;
-        if (a->error_code != KAFKA_NONE) {
+        if (a->error_code != KAFKA_NONE)
                 metric_add(&proposals_failed, 1);
-                slog_info("isr-proposal-refused", "the controller did not take an ISR proposal",
-                          SL_STR("topic", e->p->topic), SL_INT("partition", e->p->index),
-                          SL_STR("code", kafka_error_name(a->error_code)));
-        }
         partition_isr_result(e->p,
                              &(struct leader_isr_result){.proposal = e->proposal.number,
                                                          .error = a->error_code,
@@ -293,20 +289,48 @@ static struct isr_entry *find_entry(struct isr_batch *b, const struct uuid *topi
         return bsearch(&key, b->entries, b->n, sizeof(*b->entries), compare_entries);
 }
 
+/* One line an answer, not one a partition: a drained broker that follows a thousand is refused a thousand
+ * times, and again each second, which is as it should be (D7). */
+static void say_refused(const struct isr_entry *first, int16_t error, int32_t n)
+{
+        const struct slog_field fields[] = {SL_STR("code", kafka_error_name(error)),
+                                            SL_INT("partitions", n),
+                                            SL_STR("topic", first->p->topic),
+                                            SL_INT("partition", first->p->index),
+                                            {.key = NULL}};
+        enum slog_level level = error == KAFKA_INELIGIBLE_REPLICA ? SLOG_DEBUG : SLOG_INFO;
+
+        if (level <= slog_level_now())
+                slog_emit(level, "isr-proposals-refused", "the controller did not take ISR proposals",
+                          fields);
+}
+
 static void on_results(struct replica_manager *m, struct isr_batch *b,
                        const struct alter_partition_response *resp)
 {
+        const struct isr_entry *first = NULL;
+        int16_t error = KAFKA_NONE;
+        int32_t n_refused = 0;
+
         for (int32_t i = 0; i < resp->topics.n; i++) {
                 const struct alter_partition_response_topic *t = &resp->topics.items[i];
 
                 for (int32_t j = 0; j < t->partitions.n; j++) {
-                        struct isr_entry *e =
-                                find_entry(b, &t->topic_id, t->partitions.items[j].partition_index);
+                        const struct alter_partition_response_partition *a = &t->partitions.items[j];
+                        struct isr_entry *e = find_entry(b, &t->topic_id, a->partition_index);
 
-                        if (e && !e->answered)
-                                on_result(m, e, &t->partitions.items[j]);
+                        if (!e || e->answered)
+                                continue;
+                        on_result(m, e, a);
+                        if (a->error_code == KAFKA_NONE)
+                                continue;
+                        n_refused++;
+                        first = e;
+                        error = a->error_code;
                 }
         }
+        if (first)
+                say_refused(first, error, n_refused);
         for (size_t i = 0; i < b->n; i++) {
                 if (!b->entries[i].answered)
                         replica_isr_queue(m, b->entries[i].p, true);

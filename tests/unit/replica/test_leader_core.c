@@ -178,26 +178,47 @@ static void the_hw_waits_for_a_replica_that_is_about_to_join(void **state)
         struct leader l = leading((int32_t[]){1}, 1, 5, 5);
 
         (void)state;
-        fetch(&l, 2, 5, 100); /* caught up: proposed */
-        answer(&l, KAFKA_OPERATION_NOT_ATTEMPTED, NULL, 0, 0);
-        l.replicas[1].ineligible_until_ms = 0;
-        assert_false(append(&l, 6, 200).hw_moved); /* 2 was caught up 100 ms ago */
-        assert_true(append(&l, 7, 100 + LAG + 1).hw_moved);
-        assert_int_equal(l.hw, 7);
+        fetch(&l, 2, 5, 100); /* proposed; while that is under way, 3 catches up as well */
+        fetch(&l, 3, 5, 100);
+        answer(&l, KAFKA_NONE, (int32_t[]){1, 2}, 2, 11);
+        append(&l, 6, 150);
+        assert_false(fetch(&l, 2, 6, 200).hw_moved); /* 3 was caught up 100 ms ago */
+        assert_int_equal(l.hw, 5);
+        assert_true(fetch(&l, 3, 6, 300).hw_moved);
+        assert_int_equal(l.hw, 6);
+        leader_done(&l);
+}
+
+static void the_hw_does_not_wait_for_who_no_longer_fetches(void **state)
+{
+        struct leader l = leading((int32_t[]){1}, 1, 5, 5);
+
+        (void)state;
+        l.lag_max_ms = 30000;
+        fetch(&l, 2, 5, 100);
+        fetch(&l, 3, 5, 100);
+        answer(&l, KAFKA_NONE, (int32_t[]){1, 2}, 2, 11);
+        append(&l, 6, 1000); /* 3 died at 101 */
+        assert_true(fetch(&l, 2, 6, 1101).hw_moved);
         leader_done(&l);
 }
 
 static void the_hw_does_not_wait_for_a_replica_that_the_controller_refused(void **state)
 {
-        /* A drained broker that still fetches must not hold up producers (R10, KAFKA-14140). */
+        /* A drained broker still fetches, is refused, and is stopped in the end: producers must not notice
+         * (R10, KAFKA-14140). */
         struct leader l = leading((int32_t[]){1}, 1, 5, 5);
 
         (void)state;
+        l.lag_max_ms = 30000;
         fetch(&l, 2, 5, 0);
         answer(&l, KAFKA_INELIGIBLE_REPLICA, NULL, 0, 0);
         assert_true(append(&l, 6, 10).hw_moved);
-        assert_true(append(&l, 7, LAG).hw_moved); /* nor later, when it has been stopped and asks no more */
-        assert_true(append(&l, 8, 2 * LAG).hw_moved);
+        fetch(&l, 2, 6, 1050); /* the pause is over: proposed once more */
+        assert_false(append(&l, 7, 1051).hw_moved);
+        answer(&l, KAFKA_INELIGIBLE_REPLICA, NULL, 0, 0);
+        assert_int_equal(l.hw, 7);
+        assert_true(append(&l, 8, 2100).hw_moved);
         leader_done(&l);
 }
 
@@ -502,6 +523,7 @@ int main(void)
                 cmocka_unit_test(min_isr_is_never_more_than_the_replicas),
                 cmocka_unit_test(the_hw_stands_without_the_lease),
                 cmocka_unit_test(the_hw_waits_for_a_replica_that_is_about_to_join),
+                cmocka_unit_test(the_hw_does_not_wait_for_who_no_longer_fetches),
                 cmocka_unit_test(the_hw_does_not_wait_for_a_replica_that_the_controller_refused),
                 cmocka_unit_test(a_new_leader_waits_until_every_member_has_fetched_once),
                 cmocka_unit_test(going_on_leading_keeps_what_is_known_of_followers),
