@@ -12,14 +12,21 @@
 #define REQUEST_ARENA_MAX_BYTES (UINT32_C(512) * 1024 * 1024)
 
 static const struct api_handler handlers[] = {
-        {0, false, api_handle_produce},           {1, false, api_handle_fetch},
-        {2, false, api_handle_list_offsets},      {3, false, api_handle_metadata},
-        {4, true, api_handle_leader_and_isr},     {5, true, api_handle_stop_replica},
-        {6, true, api_handle_update_metadata},    {7, false, api_handle_controlled_shutdown},
-        {10, false, api_handle_find_coordinator}, {18, false, api_handle_api_versions},
-        {19, false, api_handle_create_topics},    {20, false, api_handle_delete_topics},
-        {22, false, api_handle_init_producer_id}, {23, false, api_handle_offset_for_leader_epoch},
-        {56, false, api_handle_alter_partition},
+        {0, API_AT_ONCE, api_handle_produce},
+        {1, API_AT_ONCE, api_handle_fetch},
+        {2, API_IN_TURN, api_handle_list_offsets},
+        {3, API_IN_TURN, api_handle_metadata},
+        {4, API_ON_CONTROL_LOOP, api_handle_leader_and_isr},
+        {5, API_ON_CONTROL_LOOP, api_handle_stop_replica},
+        {6, API_ON_CONTROL_LOOP, api_handle_update_metadata},
+        {7, API_AT_ONCE, api_handle_controlled_shutdown},
+        {10, API_IN_TURN, api_handle_find_coordinator},
+        {18, API_AT_ONCE, api_handle_api_versions},
+        {19, API_AT_ONCE, api_handle_create_topics},
+        {20, API_AT_ONCE, api_handle_delete_topics},
+        {22, API_AT_ONCE, api_handle_init_producer_id},
+        {23, API_IN_TURN, api_handle_offset_for_leader_epoch},
+        {56, API_AT_ONCE, api_handle_alter_partition},
 };
 
 #define API_VERSIONS_KEY 18
@@ -99,10 +106,16 @@ static void run_on_control_loop(void *userdata)
         api_control_enqueue(userdata);
 }
 
-static void refuse(struct net_request *net, const char *what, const struct wire_request_header *h)
+/* A hostile or broken peer comes back at once, for ever: it must not fill the journal. */
+static void refuse(struct api *a, struct net_request *net, const char *what,
+                   const struct wire_request_header *h)
 {
-        slog_warning("request-refused", what, SL_STR("peer", net->peer), SL_INT("api_key", h->api_key),
-                     SL_INT("api_version", h->api_version), SL_INT("bytes", net->frame.len));
+        int64_t suppressed;
+
+        if (slog_gate_pass(&a->refusals, clock_mono_ms(), &suppressed))
+                slog_warning("request-refused", what, SL_STR("peer", net->peer), SL_INT("api_key", h->api_key),
+                             SL_INT("api_version", h->api_version), SL_INT("bytes", net->frame.len),
+                             SL_INT("suppressed", suppressed));
         net_request_abort(net);
 }
 
@@ -128,13 +141,13 @@ static void dispatch(struct api *a, struct net_request *net, const struct wire_r
                                   net->frame.len - header_len, &r->arena, r->body)
                     : -ENOMEM;
         if (e < 0) {
-                refuse(net,
+                refuse(a, net,
                        e == -ENOMEM ? "not enough memory for a request; closing its connection"
                                     : "a malformed request body; closing its connection",
                        h);
                 return;
         }
-        if (handler->on_control_loop) {
+        if (handler->when == API_ON_CONTROL_LOOP) {
                 r->task = (struct loop_task){.fn = run_on_control_loop, .userdata = r};
                 loop_post_task(a->env.control_loop, &TAKE_PTR(r)->task);
                 return;
@@ -152,13 +165,13 @@ void api_on_request(struct net_request *net, void *userdata)
         size_t header_len = 0;
 
         if (wire_decode_request_header(net->frame.data, net->frame.len, &h, &header_len) < 0) {
-                refuse(net, "a malformed request header; closing its connection", &h);
+                refuse(a, net, "a malformed request header; closing its connection", &h);
                 return;
         }
         desc = wire_api_find(h.api_key);
         handler = find_handler(h.api_key);
         if (!desc || !handler) {
-                refuse(net, "a request with an API key this broker does not serve; closing its connection",
+                refuse(a, net, "a request with an API key this broker does not serve; closing its connection",
                        &h);
                 return;
         }
@@ -167,12 +180,15 @@ void api_on_request(struct net_request *net, void *userdata)
                 if (h.api_key == API_VERSIONS_KEY)
                         api_reply_unsupported_api_versions(net, h.correlation_id);
                 else
-                        refuse(net,
+                        refuse(a, net,
                                "a request with a version this broker does not serve; closing its connection",
                                &h);
                 return;
         }
-        dispatch(a, net, &h, header_len, desc, handler);
+        if (handler->when == API_IN_TURN && !net_request_is_next(net))
+                net_request_wait_turn(net);
+        else
+                dispatch(a, net, &h, header_len, desc, handler);
 }
 
 int api_new(const struct api_env *env, struct api **ret)
@@ -183,6 +199,7 @@ int api_new(const struct api_env *env, struct api **ret)
                 return -ENOMEM;
         a->env = *env;
         list_init(&a->control_queue);
+        a->control_paused = true;
         a->latency = calloc(ARRAY_SIZE(handlers), sizeof(*a->latency));
         a->labels = calloc(ARRAY_SIZE(handlers), sizeof(*a->labels));
         if (!a->latency || !a->labels)
@@ -205,6 +222,7 @@ struct api *api_free(struct api *a)
 {
         if (!a)
                 return NULL;
+        api_control_drop(a);
         for (size_t i = 0; a->latency && a->labels && i < ARRAY_SIZE(handlers); i++)
                 if (a->latency[i].name)
                         metrics_unregister(&a->latency[i]);

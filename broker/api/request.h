@@ -6,6 +6,7 @@
 #include "api/api.h"
 #include "base/arena.h"
 #include "base/metrics.h"
+#include "base/slog.h"
 #include "wire/codec.h"
 #include "wire/error.h"
 
@@ -21,9 +22,16 @@ struct api_request {
         struct list queue_node; /* on api.control_queue */
 };
 
+enum api_when {
+        API_AT_ONCE,
+        API_IN_TURN, /* when all earlier answers of the connection have left: it tells how things stand, and
+                        behind a Produce that waits for its followers it would leave out of date */
+        API_ON_CONTROL_LOOP,
+};
+
 struct api_handler {
         int16_t key;
-        bool on_control_loop;
+        enum api_when when;
         void (*handle)(struct api_request *r);
 };
 
@@ -35,8 +43,11 @@ struct api {
         struct metric *latency; /* one a handler */
         char (*labels)[48];
         struct list control_queue; /* struct api_request; control loop only */
-        bool control_busy, control_running;
+        bool control_busy, control_running, control_paused;
+        struct slog_gate refusals; /* net loop */
 };
+
+void api_control_drop(struct api *a); /* abort what is queued */
 
 /* Exactly one of these ends a request. [any thread] */
 void api_reply(struct api_request *r, const void *response); /* encodes at the request's version */

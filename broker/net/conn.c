@@ -32,8 +32,9 @@ struct net_conn *conn_unref(struct net_conn *c)
         return NULL;
 }
 
-/* Requests the loop has an answer for are freed here; the others are cut loose, and whoever holds them finds
- * `closed` set and frees them. Unlinking stands under the lock: once it is released they may be gone. */
+/* Requests the loop has an answer for, or that wait for their turn, are freed here; the others are cut loose,
+ * and whoever holds them finds `closed` set and frees them. Unlinking stands under the lock: once it is
+ * released they may be gone. */
 static void conn_drop_requests(struct net_conn *c)
 {
         struct list answered = LIST_INIT(answered);
@@ -44,7 +45,7 @@ static void conn_drop_requests(struct net_conn *c)
                 struct net_request *r = list_entry(it, struct net_request, node);
 
                 list_remove(&r->node);
-                if (!r->collected && r->outcome == REQUEST_PENDING)
+                if (!r->collected && !r->waits && r->outcome == REQUEST_PENDING)
                         continue;
                 list_remove(&r->done_node);
                 list_push_back(&answered, &r->node);
@@ -137,12 +138,14 @@ static int conn_step(struct net_conn *c, bool readable, bool from_task)
 
         conn_collect(c, false, from_task);
         failed = conn_input(c, readable);
-        conn_collect(c, true, false);
-        if (c->state == CONN_CLOSED)
-                return 0;
-        r = conn_flush(c); /* also when the input is at fault: earlier answers leave (best effort) */
-        if (failed < 0 || r < 0)
-                return failed < 0 ? failed : r;
+        do {
+                conn_collect(c, true, false);
+                if (c->state == CONN_CLOSED)
+                        return 0;
+                r = conn_flush(c); /* also when the input is at fault: earlier answers leave (best effort) */
+                if (failed < 0 || r < 0)
+                        return failed < 0 ? failed : r;
+        } while (conn_hand_on_waiting(c));
         if (c->state == CONN_DRAINING && c->n_requests == 0)
                 return CONN_FAIL(CLOSE_EOF);
 

@@ -168,6 +168,34 @@ int conn_flush(struct net_conn *c)
         return 0;
 }
 
+bool net_request_is_next(const struct net_request *r)
+{
+        return r->conn->requests.next == &r->node;
+}
+
+void net_request_wait_turn(struct net_request *r)
+{
+        r->waits = true;
+}
+
+bool conn_hand_on_waiting(struct net_conn *c)
+{
+        struct net_server *s = c->server;
+        struct net_request *r;
+
+        if (list_empty(&c->requests))
+                return false;
+        r = list_entry(c->requests.next, struct net_request, node);
+        if (!r->waits)
+                return false;
+        r->waits = false;
+        pthread_mutex_lock(&c->lock);
+        c->in_pass = true;
+        pthread_mutex_unlock(&c->lock);
+        s->ops.on_request(r, s->ops.userdata);
+        return true;
+}
+
 void net_request_reply(struct net_request *r, struct buf *response)
 {
         request_settle(r, REQUEST_ANSWERED, response);

@@ -28,7 +28,7 @@ struct net_request {
         struct list node, done_node;
         struct buf response;
         int outcome;
-        bool collected;
+        bool collected, waits;
 };
 
 struct net_limits {
@@ -38,7 +38,8 @@ struct net_limits {
 };
 
 struct net_ops {
-        /* The handler owns answering @r: one of the three calls below, now or later. */
+        /* The handler owns answering @r: one of the three calls below, now or later; or it lets it wait its
+         * turn and gets it again. */
         void (*on_request)(struct net_request *r, void *userdata);
         void *userdata;
 };
@@ -55,6 +56,11 @@ struct net_server *net_server_free(struct net_server *s);
 DEFINE_FREEP(struct net_server, net_server_free)
 int net_server_connections(const struct net_server *s); /* [any thread] */
 
+/* Loop thread, inside on_request(): is the answer to @r the next to leave? */
+bool net_request_is_next(const struct net_request *r);
+/* Instead of answering, loop thread, inside on_request(): hand @r on once more when it is the next. For
+ * answers that would be out of date when those before them have left. */
+void net_request_wait_turn(struct net_request *r);
 /* [any thread] @response (prefix included) is taken over. @r is freed. */
 void net_request_reply(struct net_request *r, struct buf *response);
 /* [any thread] Answer with nothing (acks=0). */

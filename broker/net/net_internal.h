@@ -124,6 +124,8 @@ int conn_input(struct net_conn *c, bool readable) must_check;
 /* conn_out.c */
 void conn_collect(struct net_conn *c, bool end_of_pass, bool from_task);
 int conn_flush(struct net_conn *c) must_check; /* 0 or CONN_FAIL() */
+/* Is the first request one that waited for its turn? Then it has been handed on. */
+bool conn_hand_on_waiting(struct net_conn *c);
 struct net_request *request_free(struct net_request *r);
 
 /* addr.c */

@@ -47,6 +47,16 @@ static void answer_big(struct fixture *f, struct net_request *r)
         net_request_reply(r, &out);
 }
 
+static void wait_or_hold(struct fixture *f, struct net_request *r)
+{
+        if (r->frame.data[0] != 'w' || net_request_is_next(r)) {
+                hold(f, r);
+                return;
+        }
+        net_request_wait_turn(r);
+        f->n_waiting++;
+}
+
 static void on_request(struct net_request *r, void *userdata)
 {
         cleanup_with(buf_donep) struct buf out = {0};
@@ -58,6 +68,9 @@ static void on_request(struct net_request *r, void *userdata)
                 return;
         case HANDLER_BIG:
                 answer_big(f, r);
+                return;
+        case HANDLER_IN_TURN:
+                wait_or_hold(f, r);
                 return;
         default:
                 frame(&out, r->frame.data, r->frame.len);
@@ -149,6 +162,16 @@ struct net_request *fixture_take(struct fixture *f, int i)
         pthread_mutex_unlock(&f->lock);
         assert_non_null(r);
         return r;
+}
+
+void fixture_wait_waiting(struct fixture *f, int n)
+{
+        int64_t until_ms = clock_mono_ms() + DEADLINE_MS;
+
+        while (f->n_waiting < n) {
+                assert_true(clock_mono_ms() < until_ms);
+                (void)poll(NULL, 0, 1);
+        }
 }
 
 void fixture_wait_connections(struct fixture *f, int n)

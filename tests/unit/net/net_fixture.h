@@ -14,7 +14,12 @@
 #define DEADLINE_MS 10000
 #define MAX_HELD    4096
 
-enum handler { HANDLER_ECHO, HANDLER_HOLD, HANDLER_BIG };
+enum handler {
+        HANDLER_ECHO,
+        HANDLER_HOLD,
+        HANDLER_BIG,
+        HANDLER_IN_TURN /* "w…" waits its turn, the rest is held */
+};
 
 struct fixture {
         struct loop *loop;
@@ -25,7 +30,8 @@ struct fixture {
         pthread_mutex_t lock;
         pthread_cond_t changed;
         struct net_request *held[MAX_HELD];
-        int n_held; /* ever; answered ones are NULL */
+        int n_held;            /* ever; answered ones are NULL */
+        _Atomic int n_waiting; /* HANDLER_IN_TURN: how often a request was told to wait */
 };
 
 void fixture_init(
@@ -35,6 +41,7 @@ void fixture_stop_server(struct fixture *f); /* net_server_free() on the loop */
 void fixture_stop_loop(struct fixture *f);
 void fixture_done(struct fixture *f);
 void fixture_wait_held(struct fixture *f, int n);
+void fixture_wait_waiting(struct fixture *f, int n);
 int fixture_held(struct fixture *f);
 void fixture_wait_connections(struct fixture *f, int n);
 struct net_request *fixture_take(struct fixture *f, int i);

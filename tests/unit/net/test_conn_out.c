@@ -52,6 +52,84 @@ static void a_request_answered_with_nothing_leaves_no_bytes_and_no_gap(void **st
         (void)close(fd);
 }
 
+static void a_request_that_waits_its_turn_is_handed_on_when_all_before_it_have_left(void **state)
+{
+        cleanup_with(fixture_done) struct fixture f;
+        int fd;
+
+        (void)state;
+        fixture_init(&f);
+        f.handler = HANDLER_IN_TURN;
+        fixture_start(&f, "127.0.0.1");
+        fd = client_connect(&f);
+        client_send_frame(fd, "1");
+        client_send_frame(fd, "2");
+        client_send_frame(fd, "wait");
+        client_send_frame(fd, "wait");
+        client_send_frame(fd, "3");
+        fixture_wait_held(&f, 3); /* what comes later is not held back */
+        fixture_wait_waiting(&f, 2);
+
+        answer(fixture_take(&f, 1), "two");
+        answer(fixture_take(&f, 2), "three");
+        assert_int_equal(fixture_held(&f), 3);
+        answer(fixture_take(&f, 0), "one");
+        client_expect_frame(fd, "one");
+        client_expect_frame(fd, "two");
+        fixture_wait_held(&f, 4);
+        assert_int_equal(fixture_held(&f), 4); /* one at a time */
+        answer(fixture_take(&f, 3), "first in turn");
+        client_expect_frame(fd, "first in turn");
+        fixture_wait_held(&f, 5);
+        answer(fixture_take(&f, 4), "second in turn");
+        client_expect_frame(fd, "second in turn");
+        client_expect_frame(fd, "three");
+        (void)close(fd);
+}
+
+static void requests_that_are_answered_when_their_turn_comes_leave_without_another_event(void **state)
+{
+        cleanup_with(fixture_done) struct fixture f;
+        int fd;
+
+        (void)state;
+        fixture_init(&f);
+        f.handler = HANDLER_IN_TURN;
+        fixture_start(&f, "127.0.0.1");
+        fd = client_connect(&f);
+        client_send_frame(fd, "1");
+        for (int i = 0; i < 3; i++)
+                client_send_frame(fd, "wait");
+        fixture_wait_waiting(&f, 3);
+
+        f.handler = HANDLER_ECHO; /* answers inside the call that hands it on */
+        answer(fixture_take(&f, 0), "one");
+        client_expect_frame(fd, "one");
+        for (int i = 0; i < 3; i++)
+                client_expect_frame(fd, "wait");
+        (void)close(fd);
+}
+
+static void a_request_that_waits_its_turn_goes_with_its_connection(void **state)
+{
+        cleanup_with(fixture_done) struct fixture f;
+        int fd;
+
+        (void)state;
+        fixture_init(&f);
+        f.handler = HANDLER_IN_TURN;
+        fixture_start(&f, "127.0.0.1");
+        fd = client_connect(&f);
+        client_send_frame(fd, "1");
+        client_send_frame(fd, "wait");
+        fixture_wait_waiting(&f, 1);
+
+        client_reset(fd);
+        fixture_wait_connections(&f, 0);
+        answer(fixture_take(&f, 0), "into the void");
+        assert_int_equal(fixture_held(&f), 1); /* and the sanitizer finds no leak */
+}
+
 static void abort_lets_earlier_answers_leave_and_then_closes(void **state)
 {
         cleanup_with(fixture_done) struct fixture f;
@@ -227,6 +305,10 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(responses_leave_in_request_order_however_they_complete),
                 cmocka_unit_test(a_request_answered_with_nothing_leaves_no_bytes_and_no_gap),
+                cmocka_unit_test(a_request_that_waits_its_turn_is_handed_on_when_all_before_it_have_left),
+                cmocka_unit_test(
+                        requests_that_are_answered_when_their_turn_comes_leave_without_another_event),
+                cmocka_unit_test(a_request_that_waits_its_turn_goes_with_its_connection),
                 cmocka_unit_test(abort_lets_earlier_answers_leave_and_then_closes),
                 cmocka_unit_test(an_answer_for_a_connection_that_died_is_dropped),
                 cmocka_unit_test(an_answer_after_server_and_loop_are_gone_is_dropped),
