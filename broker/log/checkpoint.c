@@ -6,11 +6,14 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/fs.h"
 #include "base/parse.h"
 
 #define CHECKPOINT_VERSION 0
+#define OVERWRITE_MAX      4096u        /* a page */
 #define CHECKPOINT_MAX     (256u << 20) /* 10,000 partitions with the longest names are 2.7 MB */
 
 struct lines {
@@ -178,6 +181,20 @@ int checkpoint_replace_unsynced(const char *path, const void *data, size_t len)
         return r;
 }
 
+/* Over the old text: a new file and a rename a partition, thousands of times in the second in which a
+ * neighbour hands its leaderships over, would be most of that second. A killed process cannot tear one write
+ * into one page; what a power loss leaves of it is either text or damaged, and damaged it is made again from
+ * the log. false: it does not fit, or there is no file yet. */
+static bool overwrite(const char *path, const void *data, size_t len)
+{
+        cleanup_with(closep) int fd = open(path, O_WRONLY | O_CLOEXEC);
+        struct stat st;
+
+        if (fd < 0 || len > OVERWRITE_MAX || fstat(fd, &st) < 0 || st.st_size > (off_t)len)
+                return false;
+        return pwrite(fd, data, len, 0) == (ssize_t)len;
+}
+
 int checkpoint_write_epochs(const char *path, const struct epoch_cache *c)
 {
         cleanup_with(buf_donep) struct buf text = {0};
@@ -190,5 +207,7 @@ int checkpoint_write_epochs(const char *path, const struct epoch_cache *c)
                                c->entries[i].start_offset);
         if (r < 0)
                 return r;
+        if (overwrite(path, text.data, text.len))
+                return 0;
         return checkpoint_replace_unsynced(path, text.data, text.len);
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fs.h"
@@ -264,6 +265,31 @@ static void epochs_come_back_from_the_batches_whatever_happened_to_the_file(void
         }
 }
 
+/* A new file for each would be most of the time of a neighbour's drain. */
+static void entering_an_epoch_writes_over_the_file_and_a_shorter_text_replaces_it(void **state)
+{
+        struct partition_log *l = open_log(tmpdir_path(state, "t-0"), NULL, 0, false);
+        struct stat first, st;
+        char path[512];
+
+        (void)snprintf(path, sizeof(path), "%s/leader-epoch-checkpoint", tmpdir_path(state, "t-0"));
+        append_many(l, 1, (struct made){0}, 8);
+        assert_int_equal(stat(path, &first), 0);
+        append_many(l, 1, (struct made){0}, 9);
+        assert_int_equal(partition_log_assign_epoch(l, 123456, 2), 0);
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_ino, first.st_ino);
+
+        assert_int_equal(partition_log_truncate_to(l, 1), 0);
+        assert_int_equal(file_size(path), strlen("0\n1\n8 0\n"));
+        append_many(l, 1, (struct made){0}, 10);
+        partition_log_free(l);
+        l = open_log(tmpdir_path(state, "t-0"), NULL, 2, true);
+        assert_int_equal(partition_log_latest_epoch(l), 10);
+        assert_int_equal(partition_log_epoch_for_offset(l, 1), 8);
+        partition_log_free(l);
+}
+
 static void an_epoch_that_lost_its_data_is_forgotten(void **state)
 {
         struct partition_log *l = open_log(tmpdir_path(state, "t-0"), NULL, 0, false);
@@ -319,6 +345,7 @@ int main(void)
                 T(a_segment_behind_a_hole_is_deleted),
                 T(resurrected_bytes_are_cut_by_their_epoch),
                 T(epochs_come_back_from_the_batches_whatever_happened_to_the_file),
+                T(entering_an_epoch_writes_over_the_file_and_a_shorter_text_replaces_it),
                 T(an_epoch_that_lost_its_data_is_forgotten),
                 T(leftovers_of_interrupted_operations_are_removed),
 #undef T
