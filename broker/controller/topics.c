@@ -8,8 +8,8 @@
 #include <sys/random.h>
 
 #include "base/parse.h"
+#include "base/replica_assignment.h"
 #include "base/slog.h"
-#include "controller/assignment_core.h"
 #include "wire/create_topics.h"
 #include "wire/error.h"
 
@@ -87,6 +87,13 @@ static void item_done(struct create_item *it, int16_t code, const char *sentence
 
 /* --- validation --- */
 
+static const int16_t fault_codes[N_ASSIGNMENT_FAULTS] = {
+        [ASSIGNMENT_BAD_PARTITIONS] = KAFKA_INVALID_PARTITIONS,
+        [ASSIGNMENT_BAD_FACTOR] = KAFKA_INVALID_REPLICATION_FACTOR,
+        [ASSIGNMENT_BAD_REPLICAS] = KAFKA_INVALID_REPLICA_ASSIGNMENT,
+        [ASSIGNMENT_BAD_NAME] = KAFKA_INVALID_TOPIC_EXCEPTION,
+};
+
 static int16_t check_name(struct controller *c, struct create_item *it, char error[ASSIGNMENT_TEXT_SIZE])
 {
         const struct wire_str name = it->in->name;
@@ -155,7 +162,7 @@ static int16_t place(struct controller *c, struct create_item *it, char error[AS
                                                                        : it->in->replication_factor,
         };
         cleanup_with(freep) int32_t *brokers = usable_brokers(c, r.replication_factor, &r.n_brokers);
-        int16_t code = KAFKA_UNKNOWN_SERVER_ERROR;
+        enum assignment_fault fault;
         uint32_t start[2] = {0, 0};
         int32_t *ids;
 
@@ -174,8 +181,8 @@ static int16_t place(struct controller *c, struct create_item *it, char error[AS
                           sizeof(int32_t));
         if (!brokers || !ids)
                 return KAFKA_UNKNOWN_SERVER_ERROR;
-        if (assignment_make(&r, ids, error, &code) < 0)
-                return code;
+        if (assignment_make(&r, ids, error, &fault) < 0)
+                return fault_codes[fault];
         if (allocate_partitions(it, r.n_partitions) < 0)
                 return KAFKA_UNKNOWN_SERVER_ERROR;
         for (int32_t i = 0; i < r.n_partitions; i++)
@@ -197,7 +204,7 @@ static int16_t take_manual(struct controller *c, struct create_item *it, char er
 {
         int32_t n = it->in->assignments.n, n_brokers = 0;
         cleanup_with(freep) int32_t *brokers = ctx_alive_ids(&c->ctx, true, &n_brokers);
-        int16_t code = KAFKA_UNKNOWN_SERVER_ERROR;
+        enum assignment_fault fault;
 
         if (it->in->num_partitions != -1 || it->in->replication_factor != -1) {
                 (void)snprintf(error, ASSIGNMENT_TEXT_SIZE,
@@ -224,8 +231,8 @@ static int16_t take_manual(struct controller *c, struct create_item *it, char er
                 }
                 if (assignment_check(i, a->replicas, (int32_t)a->n_replicas,
                                      (int32_t)it->topic.partitions[0].n_replicas, brokers, n_brokers, error,
-                                     &code) < 0)
-                        return code;
+                                     &fault) < 0)
+                        return fault_codes[fault];
         }
         return KAFKA_NONE;
 }

@@ -1,16 +1,14 @@
 /* Replica placement; see the header. Pure. */
-#include "controller/assignment_core.h"
+#include "base/replica_assignment.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "wire/error.h"
-
-#define fail(error, ret_code, code, ...)                                                                     \
+#define fail(error, ret_fault, fault, ...)                                                                   \
         ({                                                                                                   \
                 (void)snprintf(error, ASSIGNMENT_TEXT_SIZE, __VA_ARGS__); /* a cut sentence is still one */  \
-                *(ret_code) = (code);                                                                        \
+                *(ret_fault) = (fault);                                                                      \
                 -EINVAL;                                                                                     \
         })
 
@@ -20,18 +18,18 @@ static int32_t replica_index(uint32_t first, uint32_t shift, uint32_t j, uint32_
 }
 
 int assignment_make(const struct assignment_request *r, int32_t *ret, char error[ASSIGNMENT_TEXT_SIZE],
-                    int16_t *ret_code)
+                    enum assignment_fault *ret_fault)
 {
         uint32_t n = (uint32_t)r->n_brokers, start, shift;
 
         if (r->n_partitions <= 0)
-                return fail(error, ret_code, KAFKA_INVALID_PARTITIONS,
+                return fail(error, ret_fault, ASSIGNMENT_BAD_PARTITIONS,
                             "number of partitions must be larger than 0");
         if (r->replication_factor <= 0)
-                return fail(error, ret_code, KAFKA_INVALID_REPLICATION_FACTOR,
+                return fail(error, ret_fault, ASSIGNMENT_BAD_FACTOR,
                             "replication factor must be larger than 0");
         if (r->replication_factor > r->n_brokers)
-                return fail(error, ret_code, KAFKA_INVALID_REPLICATION_FACTOR,
+                return fail(error, ret_fault, ASSIGNMENT_BAD_FACTOR,
                             "replication factor: %d larger than available brokers: %d",
                             (int)r->replication_factor, (int)r->n_brokers);
 
@@ -70,28 +68,28 @@ static bool contains(const int32_t *ids, int32_t n, int32_t id)
 
 int assignment_check(int32_t partition, const int32_t *replicas, int32_t n, int32_t first_factor,
                      const int32_t *brokers, int32_t n_brokers, char error[ASSIGNMENT_TEXT_SIZE],
-                     int16_t *ret_code)
+                     enum assignment_fault *ret_fault)
 {
         char given[128], available[128];
 
         list_ids(replicas, n, given, sizeof(given));
         if (n <= 0)
-                return fail(error, ret_code, KAFKA_INVALID_REPLICA_ASSIGNMENT,
+                return fail(error, ret_fault, ASSIGNMENT_BAD_REPLICAS,
                             "replication factor must be larger than 0");
         for (int32_t i = 1; i < n; i++)
                 if (contains(replicas, i, replicas[i]))
-                        return fail(error, ret_code, KAFKA_INVALID_REPLICA_ASSIGNMENT,
+                        return fail(error, ret_fault, ASSIGNMENT_BAD_REPLICAS,
                                     "duplicate brokers in replica assignment: %s", given);
         for (int32_t i = 0; i < n; i++)
                 if (!contains(brokers, n_brokers, replicas[i])) {
                         list_ids(brokers, n_brokers, available, sizeof(available));
-                        return fail(error, ret_code, KAFKA_INVALID_REPLICA_ASSIGNMENT,
+                        return fail(error, ret_fault, ASSIGNMENT_BAD_REPLICAS,
                                     "some specified brokers not available. specified brokers: %s"
                                     " available broker: %s",
                                     given, available);
                 }
         if (n != first_factor)
-                return fail(error, ret_code, KAFKA_INVALID_REPLICA_ASSIGNMENT,
+                return fail(error, ret_fault, ASSIGNMENT_BAD_REPLICAS,
                             "partition %d has different replication factor: %s", (int)partition, given);
         return 0;
 }
@@ -104,20 +102,18 @@ static bool legal(char ch)
 
 int topic_name_check(const char *name, size_t len, char error[ASSIGNMENT_TEXT_SIZE])
 {
-        int16_t code;
+        enum assignment_fault fault;
 
         if (len == 0)
-                return fail(error, &code, KAFKA_INVALID_TOPIC_EXCEPTION,
-                            "topic name is illegal, can't be empty");
+                return fail(error, &fault, ASSIGNMENT_BAD_NAME, "topic name is illegal, can't be empty");
         if ((len == 1 && name[0] == '.') || (len == 2 && name[0] == '.' && name[1] == '.'))
-                return fail(error, &code, KAFKA_INVALID_TOPIC_EXCEPTION,
-                            "topic name cannot be \".\" or \"..\"");
+                return fail(error, &fault, ASSIGNMENT_BAD_NAME, "topic name cannot be \".\" or \"..\"");
         if (len > 249)
-                return fail(error, &code, KAFKA_INVALID_TOPIC_EXCEPTION,
+                return fail(error, &fault, ASSIGNMENT_BAD_NAME,
                             "topic name is illegal, can't be longer than 249 characters");
         for (size_t i = 0; i < len; i++)
                 if (!legal(name[i]))
-                        return fail(error, &code, KAFKA_INVALID_TOPIC_EXCEPTION,
+                        return fail(error, &fault, ASSIGNMENT_BAD_NAME,
                                     "topic name %.*s is illegal, contains a character other than ASCII"
                                     " alphanumerics, '.', '_' and '-'",
                                     (int)len, name);

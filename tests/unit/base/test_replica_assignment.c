@@ -7,8 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "controller/assignment_core.h"
-#include "wire/error.h"
+#include "base/replica_assignment.h"
 
 static const int32_t five[] = {0, 1, 2, 3, 4};
 
@@ -16,9 +15,9 @@ static void check_assignment(const struct assignment_request *r, const int32_t *
 {
         char error[ASSIGNMENT_TEXT_SIZE];
         int32_t ids[64];
-        int16_t code;
+        enum assignment_fault fault;
 
-        assert_int_equal(assignment_make(r, ids, error, &code), 0);
+        assert_int_equal(assignment_make(r, ids, error, &fault), 0);
         assert_memory_equal(ids, expected,
                             (size_t)r->n_partitions * (size_t)r->replication_factor * sizeof(int32_t));
 }
@@ -81,7 +80,7 @@ static void replicas_of_a_partition_are_on_different_brokers(void **state)
 {
         char error[ASSIGNMENT_TEXT_SIZE];
         int32_t ids[5 * 40];
-        int16_t code;
+        enum assignment_fault fault;
 
         (void)state;
         for (uint32_t start = 0; start < 7; start++)
@@ -93,7 +92,7 @@ static void replicas_of_a_partition_are_on_different_brokers(void **state)
                                                        .start_index = start,
                                                        .start_shift = start * 3};
 
-                        assert_int_equal(assignment_make(&r, ids, error, &code), 0);
+                        assert_int_equal(assignment_make(&r, ids, error, &fault), 0);
                         for (int32_t p = 0; p < 40; p++)
                                 for (int32_t i = 0; i < rf; i++)
                                         for (int32_t k = 0; k < i; k++)
@@ -105,7 +104,7 @@ static void preferred_leaders_are_spread_evenly(void **state)
 {
         char error[ASSIGNMENT_TEXT_SIZE];
         int32_t ids[3 * 50], leads[5] = {0};
-        int16_t code;
+        enum assignment_fault fault;
         struct assignment_request r = {.brokers = five,
                                        .n_brokers = 5,
                                        .n_partitions = 50,
@@ -114,7 +113,7 @@ static void preferred_leaders_are_spread_evenly(void **state)
                                        .start_shift = 1};
 
         (void)state;
-        assert_int_equal(assignment_make(&r, ids, error, &code), 0);
+        assert_int_equal(assignment_make(&r, ids, error, &fault), 0);
         for (int p = 0; p < 50; p++)
                 leads[ids[p * 3]]++;
         for (int b = 0; b < 5; b++)
@@ -125,18 +124,17 @@ static void refusals_say_what_kafka_says(void **state)
 {
         const struct {
                 int32_t partitions, rf;
-                int16_t code;
+                enum assignment_fault fault;
                 const char *text;
         } rows[] = {
-                {0, 1, KAFKA_INVALID_PARTITIONS, "number of partitions must be larger than 0"},
-                {-3, 1, KAFKA_INVALID_PARTITIONS, "number of partitions must be larger than 0"},
-                {1, 0, KAFKA_INVALID_REPLICATION_FACTOR, "replication factor must be larger than 0"},
-                {1, 6, KAFKA_INVALID_REPLICATION_FACTOR,
-                 "replication factor: 6 larger than available brokers: 5"},
+                {0, 1, ASSIGNMENT_BAD_PARTITIONS, "number of partitions must be larger than 0"},
+                {-3, 1, ASSIGNMENT_BAD_PARTITIONS, "number of partitions must be larger than 0"},
+                {1, 0, ASSIGNMENT_BAD_FACTOR, "replication factor must be larger than 0"},
+                {1, 6, ASSIGNMENT_BAD_FACTOR, "replication factor: 6 larger than available brokers: 5"},
         };
         char error[ASSIGNMENT_TEXT_SIZE];
         int32_t ids[8];
-        int16_t code;
+        enum assignment_fault fault;
 
         (void)state;
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -145,8 +143,8 @@ static void refusals_say_what_kafka_says(void **state)
                                                .n_partitions = rows[i].partitions,
                                                .replication_factor = rows[i].rf};
 
-                assert_int_equal(assignment_make(&r, ids, error, &code), -EINVAL);
-                assert_int_equal(code, rows[i].code);
+                assert_int_equal(assignment_make(&r, ids, error, &fault), -EINVAL);
+                assert_int_equal(fault, rows[i].fault);
                 assert_string_equal(error, rows[i].text);
         }
 }
@@ -170,12 +168,12 @@ static void an_assignment_by_hand_is_checked(void **state)
                 {{1, 2}, 2, 3, -EINVAL, "partition 7 has different replication factor: 1,2"},
         };
         char error[ASSIGNMENT_TEXT_SIZE];
-        int16_t code;
+        enum assignment_fault fault;
 
         (void)state;
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
                 assert_int_equal(assignment_check(7, rows[i].ids, rows[i].n, rows[i].first_factor, five, 5,
-                                                  error, &code),
+                                                  error, &fault),
                                  rows[i].r);
                 if (rows[i].text)
                         assert_string_equal(error, rows[i].text);
