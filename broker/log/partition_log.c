@@ -123,8 +123,10 @@ int log_write_epochs(struct partition_log *l)
         if (r == 0)
                 r = checkpoint_write_epochs(path, &l->epochs);
         l->epochs_unwritten = r < 0;
-        if (r == 0)
+        if (r == 0) {
+                l->epoch_unwritten = false;
                 atomic_store(&l->epochs_dirty, true);
+        }
         return r;
 }
 
@@ -134,8 +136,10 @@ int log_enter_epoch(struct partition_log *l, int32_t epoch, int64_t start_offset
         bool unwritten = l->epochs_unwritten;
         int r;
 
-        if (epoch < 0 || !epoch_cache_needs(&l->epochs, epoch, start_offset))
+        if (epoch < 0)
                 return 0;
+        if (!epoch_cache_needs(&l->epochs, epoch, start_offset))
+                return l->epoch_unwritten ? log_write_epochs(l) : 0;
         r = epoch_cache_copy(&l->epochs, &before);
         if (r == 0)
                 r = epoch_cache_assign(&l->epochs, epoch, start_offset);
@@ -347,13 +351,18 @@ void partition_log_set_config(struct partition_log *l, const struct log_config *
 
 int partition_log_assign_epoch(struct partition_log *l, int32_t epoch, int64_t start_offset)
 {
+        int r;
+
         if (atomic_load(&l->failed))
                 return -EIO;
         if (epoch < 0 || start_offset < 0)
                 return -EINVAL;
         if (epoch < epoch_cache_latest(&l->epochs))
                 return -ESTALE;
-        return log_storage_error(l, log_enter_epoch(l, epoch, start_offset));
+        r = epoch_cache_assign(&l->epochs, epoch, start_offset);
+        /* It goes into the file with the first data: until then no start would take it from there. */
+        l->epoch_unwritten |= r > 0;
+        return MIN(r, 0);
 }
 
 int32_t partition_log_latest_epoch(const struct partition_log *l)

@@ -82,10 +82,10 @@ int partition_log_find_timestamp(struct partition_log *l, int64_t timestamp, int
                                  int64_t *ret_offset, int64_t *ret_timestamp) must_check;
 
 /* --- leader epochs (KIP-101, 279) --- */
-/* A new leader records its epoch at its LEO before it accepts data (KAFKA-7415); in the file when it returns,
- * synced with the data behind it (docs/decisions/0002-epoch-checkpoint-sync.md). 0 when it is known already.
- * -ESTALE: older than the log's latest epoch: this is not the leader's log (was ZooKeeper emptied?) -EINVAL,
- * -EIO, … */
+/* A new leader records its epoch at its LEO before it accepts data (KAFKA-7415); in memory when it returns,
+ * in the file before the first data of it, synced with that (docs/decisions/0002-epoch-checkpoint-sync.md). 0
+ * when it is known already. -ESTALE: older than the log's latest epoch: this is not the leader's log (was
+ * ZooKeeper emptied?) -EINVAL, -EIO, … */
 int partition_log_assign_epoch(struct partition_log *l, int32_t epoch, int64_t start_offset) must_check;
 int32_t partition_log_latest_epoch(const struct partition_log *l); /* -1: none */
 /* endOffsetFor(e): *ret_epoch = largest known epoch <= e and where it ends; -1/-1 when undefined. */

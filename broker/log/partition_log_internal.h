@@ -37,6 +37,7 @@ struct partition_log {
         atomic_bool dir_dirty;      /* files came or went since the last fsync of the directory */
         atomic_bool epochs_dirty;   /* the epoch checkpoint was replaced since it was synced */
         bool epochs_unwritten;      /* replacing the epoch checkpoint failed: it is behind the cache */
+        bool epoch_unwritten;       /* it lacks the last entry, of which there is no data yet */
         atomic_bool rolled;         /* a segment was sealed since the last flush */
         int64_t checkpointed_bound; /* a recovery point up to this may stand in the manager's checkpoint
                                      * although ours is smaller since a truncation; -1: none */
@@ -69,7 +70,8 @@ int log_storage_error(struct partition_log *l, int error);
 
 /* partition_log.c: write the epoch cache to its file (no sync), and note that it waits for one. */
 int log_write_epochs(struct partition_log *l) must_check;
-/* Enter @epoch at @start_offset in cache and file; on an error neither has changed. */
+/* Enter @epoch at @start_offset in cache and file, for data that is about to come; on an error neither has
+ * changed. */
 int log_enter_epoch(struct partition_log *l, int32_t epoch, int64_t start_offset) must_check;
 
 /* Will a close leave something that is to be synced? */

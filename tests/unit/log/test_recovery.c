@@ -276,9 +276,9 @@ static void entering_an_epoch_writes_over_the_file_and_a_shorter_text_replaces_i
         append_many(l, 1, (struct made){0}, 8);
         assert_int_equal(stat(path, &first), 0);
         append_many(l, 1, (struct made){0}, 9);
-        assert_int_equal(partition_log_assign_epoch(l, 123456, 2), 0);
         assert_int_equal(stat(path, &st), 0);
         assert_int_equal(st.st_ino, first.st_ino);
+        assert_int_equal(st.st_size, strlen("0\n2\n8 0\n9 1\n"));
 
         assert_int_equal(partition_log_truncate_to(l, 1), 0);
         assert_int_equal(file_size(path), strlen("0\n1\n8 0\n"));
@@ -287,6 +287,29 @@ static void entering_an_epoch_writes_over_the_file_and_a_shorter_text_replaces_i
         l = open_log(tmpdir_path(state, "t-0"), NULL, 2, true);
         assert_int_equal(partition_log_latest_epoch(l), 10);
         assert_int_equal(partition_log_epoch_for_offset(l, 1), 8);
+        partition_log_free(l);
+}
+
+static void an_epoch_without_data_is_in_memory_and_its_first_data_brings_it_into_the_file(void **state)
+{
+        struct partition_log *l = open_log(tmpdir_path(state, "t-0"), NULL, 0, false);
+        char path[512];
+
+        (void)snprintf(path, sizeof(path), "%s/leader-epoch-checkpoint", tmpdir_path(state, "t-0"));
+        assert_int_equal(partition_log_assign_epoch(l, 3, 0), 0);
+        assert_int_equal(partition_log_latest_epoch(l), 3);
+        assert_int_equal(file_size(path), -1);
+        append_many(l, 1, (struct made){0}, 3);
+        assert_int_equal(file_size(path), strlen("0\n1\n3 0\n"));
+        assert_int_equal(partition_log_assign_epoch(l, 4, 1), 0);
+        assert_int_equal(partition_log_assign_epoch(l, 5, 1), 0);
+        assert_int_equal(file_size(path), strlen("0\n1\n3 0\n"));
+        append_many(l, 1, (struct made){0}, 5);
+        assert_int_equal(file_size(path), strlen("0\n2\n3 0\n5 1\n"));
+        crash(l);
+        l = open_log(tmpdir_path(state, "t-0"), NULL, 0, false);
+        assert_int_equal(partition_log_epoch_for_offset(l, 1), 3);
+        assert_int_equal(partition_log_epoch_for_offset(l, 2), 5);
         partition_log_free(l);
 }
 
@@ -346,6 +369,7 @@ int main(void)
                 T(resurrected_bytes_are_cut_by_their_epoch),
                 T(epochs_come_back_from_the_batches_whatever_happened_to_the_file),
                 T(entering_an_epoch_writes_over_the_file_and_a_shorter_text_replaces_it),
+                T(an_epoch_without_data_is_in_memory_and_its_first_data_brings_it_into_the_file),
                 T(an_epoch_that_lost_its_data_is_forgotten),
                 T(leftovers_of_interrupted_operations_are_removed),
 #undef T
