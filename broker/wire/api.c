@@ -4,7 +4,9 @@
 #include "wire/codec.h"
 
 #include "wire/allocate_producer_ids.h"
+#include "wire/alter_configs.h"
 #include "wire/alter_partition.h"
+#include "wire/alter_partition_reassignments.h"
 #include "wire/api_versions.h"
 #include "wire/controlled_shutdown.h"
 #include "wire/create_partitions.h"
@@ -12,11 +14,14 @@
 #include "wire/delete_topics.h"
 #include "wire/describe_cluster.h"
 #include "wire/describe_configs.h"
+#include "wire/elect_leaders.h"
 #include "wire/fetch.h"
 #include "wire/find_coordinator.h"
+#include "wire/incremental_alter_configs.h"
 #include "wire/init_producer_id.h"
 #include "wire/leader_and_isr.h"
 #include "wire/list_offsets.h"
+#include "wire/list_partition_reassignments.h"
 #include "wire/metadata.h"
 #include "wire/offset_for_leader_epoch.h"
 #include "wire/produce.h"
@@ -47,7 +52,12 @@ static const struct wire_api apis[] = {
         API(22, "InitProducerId", 0, 5, 0, 5, init_producer_id),
         API(23, "OffsetForLeaderEpoch", 2, 4, 2, 4, offset_for_leader_epoch),
         API(32, "DescribeConfigs", -1, -1, 1, 4, describe_configs),
+        API(33, "AlterConfigs", -1, -1, 0, 2, alter_configs),
         API(37, "CreatePartitions", -1, -1, 0, 3, create_partitions),
+        API(43, "ElectLeaders", -1, -1, 0, 2, elect_leaders),
+        API(44, "IncrementalAlterConfigs", -1, -1, 0, 1, incremental_alter_configs),
+        API(45, "AlterPartitionReassignments", -1, -1, 0, 1, alter_partition_reassignments),
+        API(46, "ListPartitionReassignments", -1, -1, 0, 0, list_partition_reassignments),
         API(56, "AlterPartition", -1, -1, 0, 3, alter_partition),
         API(60, "DescribeCluster", -1, -1, 0, 1, describe_cluster),
         API(67, "AllocateProducerIds", -1, -1, 0, 0, allocate_producer_ids),

@@ -1,0 +1,39 @@
+/* AlterConfigs (key 33): the whole configuration of a resource is replaced. */
+#pragma once
+
+#include "wire/codec.h"
+
+struct alter_configs_request_config {
+        struct wire_str name;
+        struct wire_str value; /* may be null */
+};
+
+struct alter_configs_request_resource {
+        int8_t resource_type;
+        struct wire_str resource_name;
+        WIRE_ARRAY(struct alter_configs_request_config) configs;
+};
+
+struct alter_configs_request {
+        WIRE_ARRAY(struct alter_configs_request_resource) resources;
+        bool validate_only;
+};
+
+extern const struct wire_struct alter_configs_request_config_wire;
+extern const struct wire_struct alter_configs_request_resource_wire;
+extern const struct wire_message alter_configs_request_wire;
+
+struct alter_configs_response_response {
+        int16_t error_code;
+        struct wire_str error_message; /* may be null */
+        int8_t resource_type;
+        struct wire_str resource_name;
+};
+
+struct alter_configs_response {
+        int32_t throttle_time_ms;
+        WIRE_ARRAY(struct alter_configs_response_response) responses;
+};
+
+extern const struct wire_struct alter_configs_response_response_wire;
+extern const struct wire_message alter_configs_response_wire;
