@@ -3,7 +3,9 @@
 #include "config.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,13 +19,20 @@ static const struct config_row rows[] = {
         {"broker.id", CONFIG_INT32, AT(broker_id), NULL, 0, INT32_MAX,
          .help = "This broker's id, unique in the cluster."},
         {"listeners", CONFIG_STRING, AT(listeners), "PLAINTEXT://127.0.0.1:9092",
-         .help = "Where to listen for Kafka clients and brokers: PLAINTEXT://host:port."},
+         .help = "Where to listen for Kafka clients and brokers: PLAINTEXT://host:port; without a host: on "
+                 "every "
+                 "address."},
         {"advertised.listeners", CONFIG_STRING, AT(advertised_listeners), "",
-         .help = "The address that clients and brokers are told; empty: the same as listeners."},
+         .help = "The address that clients and brokers are told; empty: the same as listeners. Needed where "
+                 "listeners names no single address."},
         {"admin.listener", CONFIG_STRING, AT(admin_listener), "127.0.0.1:9644",
-         .help = "host:port of the admin HTTP listener (drain, health, metrics)."},
+         .help = "host:port of the admin HTTP listener (drain, health, metrics); without a host: on every "
+                 "address. "
+                 "Other hosts must reach it: they are sent to the controller's."},
         {"admin.advertised", CONFIG_STRING, AT(admin_advertised), "",
-         .help = "host:port under which other brokers' clients reach the admin listener; empty: the same."},
+         .help = "host:port under which other hosts reach the admin listener; empty: the same, with the host "
+                 "of "
+                 "advertised.listeners where admin.listener names none."},
         {"admin.token.file", CONFIG_STRING, AT(admin_token_file), "",
          .help = "File with a bearer token that changing requests must carry; empty: none is asked for."},
         {"log.dirs", CONFIG_STRING, AT(log_dirs), "/var/lib/stepdown-broker/data",
@@ -104,37 +113,142 @@ static const struct config_row rows[] = {
          .help = "A request must arrive whole within this time of its first byte."},
 };
 
+/* --- what the keys must satisfy together --- */
+
+/* "host:port", "[v6]:port", or ":port" for every address (*host is then ""). */
+static int parse_address(const char *s, struct listener *ret)
+{
+        int64_t port;
+        int r;
+
+        if (s[0] != ':')
+                return parse_host_port(s, ret->host, &ret->port);
+        r = parse_int64(s + 1, 0, UINT16_MAX, &port);
+        if (r < 0)
+                return r;
+        ret->host[0] = '\0';
+        ret->port = (uint16_t)port;
+        return 0;
+}
+
 int listener_parse(const char *s, struct listener *ret)
 {
         static const char scheme[] = "PLAINTEXT://";
 
         if (strncmp(s, scheme, sizeof(scheme) - 1) != 0)
                 return -EINVAL;
-        return parse_host_port(s + sizeof(scheme) - 1, ret->host, &ret->port);
+        return parse_address(s + sizeof(scheme) - 1, ret);
 }
 
-static int check_addresses(const struct broker_config *c, char **ret_error)
+bool listener_is_wildcard(const struct listener *l)
 {
-        struct listener l;
-        const char *key = "listeners", *value = c->listeners, *form = "PLAINTEXT://host:port";
+        return l->host[0] == '\0' || strcmp(l->host, "0.0.0.0") == 0 || strcmp(l->host, "::") == 0 ||
+               strcmp(l->host, "*") == 0;
+}
+
+bool listener_is_loopback(const struct listener *l)
+{
+        return strncmp(l->host, "127.", 4) == 0 || strcmp(l->host, "::1") == 0 ||
+               strcmp(l->host, "localhost") == 0;
+}
+
+static int fail(char **ret_error, const char *fmt, ...) printf_like(2, 3);
+
+static int fail(char **ret_error, const char *fmt, ...)
+{
+        va_list ap;
+
+        va_start(ap, fmt);
+        if (ret_error && vasprintf(ret_error, fmt, ap) < 0)
+                *ret_error = NULL;
+        va_end(ap);
+        return -EINVAL;
+}
+
+static int not_a_listener(const char *key, const char *value, char **ret_error)
+{
+        if (strchr(value, ','))
+                return fail(ret_error, "%s: '%s' names more than one listener; this broker has one", key,
+                            value);
+        if (strstr(value, "://") && strncmp(value, "PLAINTEXT://", 12) != 0)
+                return fail(ret_error, "%s: '%s': PLAINTEXT is the only security protocol there is", key,
+                            value);
+        return fail(ret_error, "%s: '%s' is not of the form PLAINTEXT://host:port", key, value);
+}
+
+/* What is told to others must be an address that others can use: "every address" is none. */
+static int check_listeners(const struct broker_config *c, char **ret_error)
+{
+        struct listener l, advertised;
 
         if (listener_parse(c->listeners, &l) < 0)
-                goto bad;
-        key = "advertised.listeners", value = c->advertised_listeners;
-        if (value[0] != '\0' && listener_parse(value, &l) < 0)
-                goto bad;
-        form = "host:port";
-        key = "admin.listener", value = c->admin_listener;
-        if (parse_host_port(value, l.host, &l.port) < 0)
-                goto bad;
-        key = "admin.advertised", value = c->admin_advertised;
-        if (value[0] != '\0' && parse_host_port(value, l.host, &l.port) < 0)
-                goto bad;
+                return not_a_listener("listeners", c->listeners, ret_error);
+        if (c->advertised_listeners[0] == '\0') {
+                if (!listener_is_wildcard(&l))
+                        return 0;
+                return fail(
+                        ret_error,
+                        "listeners: '%s' listens on every address; set advertised.listeners to the one that "
+                        "clients and brokers are to use, such as PLAINTEXT://this-host.example:%u",
+                        c->listeners, l.port);
+        }
+        if (listener_parse(c->advertised_listeners, &advertised) < 0)
+                return not_a_listener("advertised.listeners", c->advertised_listeners, ret_error);
+        if (listener_is_wildcard(&advertised))
+                return fail(
+                        ret_error,
+                        "advertised.listeners: '%s' is not an address that anybody can connect to; name a "
+                        "host",
+                        c->advertised_listeners);
         return 0;
-bad:
-        if (ret_error && asprintf(ret_error, "%s: '%s' is not of the form %s", key, value, form) < 0)
-                *ret_error = NULL;
-        return -EINVAL;
+}
+
+static int check_admin(const struct broker_config *c, char **ret_error)
+{
+        struct listener l;
+
+        if (parse_address(c->admin_listener, &l) < 0)
+                return fail(ret_error, "admin.listener: '%s' is not of the form host:port",
+                            c->admin_listener);
+        if (c->admin_advertised[0] == '\0')
+                return 0;
+        if (parse_address(c->admin_advertised, &l) < 0)
+                return fail(ret_error, "admin.advertised: '%s' is not of the form host:port",
+                            c->admin_advertised);
+        if (listener_is_wildcard(&l))
+                return fail(
+                        ret_error,
+                        "admin.advertised: '%s' is not an address that anybody can connect to; name a host",
+                        c->admin_advertised);
+        return 0;
+}
+
+static int check_times(const struct broker_config *c, char **ret_error)
+{
+        if (c->replica_fetch_wait_max_ms < c->replica_lag_time_max_ms)
+                return 0;
+        return fail(ret_error,
+                    "replica.fetch.wait.max.ms (%" PRId64 ") must be below replica.lag.time.max.ms (%" PRId64
+                    "): a follower whose fetch waits that long would leave the in-sync set each time",
+                    c->replica_fetch_wait_max_ms, c->replica_lag_time_max_ms);
+}
+
+void broker_config_admin(const struct broker_config *c, struct listener *ret_listen,
+                         struct listener *ret_advertised)
+{
+        struct listener kafka;
+        const char *told = c->advertised_listeners[0] ? c->advertised_listeners : c->listeners;
+
+        *ret_listen = *ret_advertised = (struct listener){0};
+        if (parse_address(c->admin_listener, ret_listen) < 0 || listener_parse(told, &kafka) < 0)
+                return; /* broker_config_load() has refused it */
+        if (c->admin_advertised[0] != '\0') {
+                (void)!parse_address(c->admin_advertised, ret_advertised);
+                return;
+        }
+        *ret_advertised = *ret_listen;
+        if (listener_is_wildcard(ret_listen))
+                memcpy(ret_advertised->host, kafka.host, sizeof(kafka.host));
 }
 
 int broker_config_load(const char *path, const char *const *overrides, struct broker_config *ret,
@@ -145,7 +259,12 @@ int broker_config_load(const char *path, const char *const *overrides, struct br
         r = config_load(rows, ARRAY_SIZE(rows), path, "STEPDOWN_", overrides, ret, ret_error);
         if (r < 0)
                 return r;
-        return check_addresses(ret, ret_error);
+        r = check_listeners(ret, ret_error);
+        if (r == 0)
+                r = check_admin(ret, ret_error);
+        if (r == 0)
+                r = check_times(ret, ret_error);
+        return r;
 }
 
 void broker_config_done(struct broker_config *c)

@@ -34,9 +34,9 @@ struct broker_config {
         int64_t connections_max_idle_ms, socket_frame_timeout_ms;
 };
 
-/* One address of listeners= or advertised.listeners=: "PLAINTEXT://host:port". */
+/* An address of listeners (without "PLAINTEXT://") or of admin.listener. */
 struct listener {
-        char host[256];
+        char host[256]; /* "": every address */
         uint16_t port;
 };
 
@@ -47,3 +47,8 @@ void broker_config_done(struct broker_config *c);
 void broker_config_print_help(void);
 /* -EINVAL: not of the form, or a security protocol other than PLAINTEXT. */
 int listener_parse(const char *s, struct listener *ret) must_check;
+bool listener_is_wildcard(const struct listener *l);
+bool listener_is_loopback(const struct listener *l);
+/* Where the admin listener is opened, and where others are told that it is. Port 0: the kernel's choice. */
+void broker_config_admin(const struct broker_config *c, struct listener *ret_listen,
+                         struct listener *ret_advertised);

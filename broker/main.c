@@ -144,16 +144,15 @@ static void raise_file_limit(void)
 static int run(const struct broker_config *c)
 {
         struct process p = {.signal_fd = -1};
-        cleanup_with(freep) char *error = NULL;
         int r;
 
         r = loop_new("control", &p.loop);
         if (r == 0)
                 r = block_signals(&p);
         if (r == 0)
-                r = server_new(p.loop, c, &p.server, &error);
+                r = server_new(p.loop, c, &p.server);
         if (r < 0) {
-                slog_error("start-failed", error ? error : "the broker could not start", SL_ERR(r));
+                slog_error("start-failed", "the broker could not start", SL_ERR(r));
         } else {
                 r = loop_run(p.loop);
                 if (r == 0)

@@ -268,11 +268,18 @@ void server_fill_api_env(struct server *s, struct api_env *ret)
         };
 }
 
+static const char *cluster_id(void *userdata)
+{
+        const struct server *s = userdata;
+
+        return atomic_load(&s->known_cluster_id);
+}
+
 void server_fill_admin_env(struct server *s, struct admin_env *ret)
 {
         *ret = (struct admin_env){
                 .broker_id = s->config->broker_id,
-                .cluster_id = s->cluster_id,
+                .cluster_id = cluster_id,
                 .controller = s->controller,
                 .token = s->admin_token,
                 .broker_status = on_broker_status,
@@ -303,8 +310,7 @@ static int start_watchdog(struct server *s)
         return r;
 }
 
-int server_new(struct loop *control_loop, const struct broker_config *c, struct server **ret,
-               char **ret_error)
+int server_new(struct loop *control_loop, const struct broker_config *c, struct server **ret)
 {
         cleanup_with(server_freep) struct server *s = calloc(1, sizeof(*s));
         int r;
@@ -314,6 +320,7 @@ int server_new(struct loop *control_loop, const struct broker_config *c, struct 
         s->config = c;
         s->control_loop = control_loop;
         atomic_store(&s->broker_epoch, -1);
+        atomic_store(&s->known_cluster_id, "");
         r = listener_parse(c->listeners, &s->listen_at);
         if (r == 0)
                 r = listener_parse(c->advertised_listeners[0] ? c->advertised_listeners : c->listeners,
@@ -321,13 +328,13 @@ int server_new(struct loop *control_loop, const struct broker_config *c, struct 
         if (r == 0)
                 r = start_watchdog(s);
         if (r == 0)
+                r = server_init_take_down(s);
+        if (r == 0)
                 r = server_init_shutdown(s);
         if (r == 0)
-                r = server_open_logs(s, ret_error);
+                r = server_init_session(s);
         if (r == 0)
-                r = server_start_modules(s, ret_error);
-        if (r == 0)
-                r = server_start_zookeeper(s, ret_error);
+                r = server_start_loading(s);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(s);
@@ -339,11 +346,17 @@ struct server *server_free(struct server *s)
         if (!s)
                 return NULL;
         server_take_down_now(s);
+        s->work = blocking_free(s->work);
         (void)loop_timer_remove(s->watchdog_timer);
         (void)loop_timer_remove(s->connect_timer);
         (void)loop_timer_remove(s->retry_timer);
+        (void)loop_timer_remove(s->reopen_timer);
         (void)loop_timer_remove(s->handover_timer);
+        (void)loop_timer_remove(s->deregister_timer);
+        if (s->admin_token)
+                explicit_bzero(s->admin_token, strlen(s->admin_token));
         free(s->admin_token);
+        free(s->work_error);
         free(s);
         return NULL;
 }

@@ -8,12 +8,12 @@
 
 struct server;
 
-/* @c is borrowed. Opens and recovers the logs (this may take long after a crash), then connects to ZooKeeper
- * and registers; the rest happens while the loop runs. *ret_error: a sentence for people. */
-int server_new(struct loop *control_loop, const struct broker_config *c, struct server **ret,
-               char **ret_error) must_check;
+/* @c is borrowed. Begins to start: while the loop runs, the logs are opened and recovered (which may take
+ * long after a crash), the listeners opened, and the broker registered. What goes wrong ends the loop:
+ * server_result(). */
+int server_new(struct loop *control_loop, const struct broker_config *c, struct server **ret) must_check;
 /* Begin the stop (R31): hand over leadership, then end; the loop is stopped when all is done. A second call
- * ends the hand-over at once. @why: for the log. */
+ * ends the hand-over at once. While logs are still being loaded the process ends here. @why: for the log. */
 void server_stop(struct server *s, const char *why);
 /* 0: stopped as asked; else -errno of what ended it, already logged. */
 int server_result(const struct server *s);

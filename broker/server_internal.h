@@ -3,6 +3,7 @@
 
 #include "admin/admin.h"
 #include "api/api.h"
+#include "blocking.h"
 #include "controller/controller.h"
 #include "controller_link.h"
 #include "log/log_manager.h"
@@ -36,6 +37,12 @@ struct server {
         struct listener listen_at, advertised;
         char admin_endpoint[300];
         char cluster_id[128];
+        const char *_Atomic
+                known_cluster_id; /* "" before the first registration; then cluster_id, never changed */
+
+        bool loading; /* a thread of its own opens the logs */
+        struct blocking *work;
+        char *work_error;
 
         struct log_manager *logs;
         struct metadata_cache *metadata;
@@ -52,9 +59,11 @@ struct server {
         char *admin_token;
 
         _Atomic int64_t broker_epoch; /* -1: not registered in the current session */
-        bool registering, zk_was_connected;
+        bool registering;
         struct loop_timer *connect_timer; /* start-up gives up on ZooKeeper */
         struct loop_timer *retry_timer;   /* registration, or opening a session, is tried again */
+        struct loop_timer *reopen_timer;  /* a new session is opened */
+        int64_t reopen_delay_ms;          /* last sleep before one, 0: none since the last registration */
         struct loop_timer *watchdog_timer;
 
         /* the hand-over (shutdown.c) */
@@ -62,7 +71,12 @@ struct server {
         bool attempt_in_flight;
         uint64_t attempt; /* generation: an answer to an older attempt does not count */
         struct loop_timer *handover_timer;
-        struct loop_task take_down_task;
+
+        /* the end (takedown.c) */
+        size_t step;
+        struct loop_task step_task;
+        bool deregistering;
+        struct loop_timer *deregister_timer;
 };
 
 void server_set_state(struct server *s, enum server_state to);
@@ -77,17 +91,21 @@ void server_fill_api_env(struct server *s, struct api_env *ret);
 void server_fill_admin_env(struct server *s, struct admin_env *ret);
 
 /* startup.c */
-int server_open_logs(struct server *s, char **ret_error) must_check;
-int server_start_modules(struct server *s, char **ret_error) must_check;
-int server_start_zookeeper(struct server *s, char **ret_error) must_check;
+int server_start_loading(struct server *s) must_check; /* the rest of the start follows by itself */
 
 /* session.c */
+int server_init_session(struct server *s) must_check;
+void server_connect(struct server *s);
 void server_on_zk_event(enum zk_event e, void *userdata);
 
 /* shutdown.c */
 int server_init_shutdown(struct server *s) must_check;
+void server_on_handover_session_lost(struct server *s);
+
+/* takedown.c */
+int server_init_take_down(struct server *s) must_check;
 /* The last part of every stop: leave the cluster, stop the modules, close the logs. Stops the control loop.
- * Runs as the loop's next task, never inside a callback of what it frees. */
+ * Runs as the loop's next tasks, never inside a callback of what it frees. */
 void server_take_down(struct server *s);
-/* The same at once, while the loop does not run; nothing when a stop has begun. */
+/* The same to the end, while the loop does not run; nothing when all is down. */
 void server_take_down_now(struct server *s);

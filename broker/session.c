@@ -9,12 +9,15 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <systemd/sd-daemon.h>
 
 #include "base/clock.h"
 #include "base/slog.h"
 
-#define RETRY_MS 500
+#define RETRY_MS      500
+#define REOPEN_MIN_MS INT64_C(200)
+#define REOPEN_MAX_MS INT64_C(10000)
 
 static int on_connect_timeout(struct loop *l, void *userdata)
 {
@@ -63,8 +66,10 @@ static void on_registered(const struct zk_registration_result *res, void *userda
         }
         if (adopt_cluster_id(s, res->cluster_id) < 0)
                 return;
+        s->reopen_delay_ms = 0;
         atomic_store(&s->broker_epoch, res->broker_epoch);
         replica_manager_set_broker_epoch(s->replicas, res->broker_epoch);
+        api_control_resume(s->api); /* requests for an older epoch are now told from those for this one */
         topic_configs_on_session(s->topic_configs);
         controller_on_registered(s->controller, res->broker_epoch);
         slog_info("broker-registered", "the broker is registered", SL_INT("broker", s->config->broker_id),
@@ -124,7 +129,10 @@ static int adopt_cluster_id(struct server *s, const char *id)
 
         if (!cluster_id_fits(s, id))
                 return -EINVAL;
-        (void)snprintf(s->cluster_id, sizeof(s->cluster_id), "%s", id);
+        if (s->cluster_id[0] == '\0') { /* later ones are the same: the log directories hold us to it */
+                (void)snprintf(s->cluster_id, sizeof(s->cluster_id), "%s", id);
+                atomic_store(&s->known_cluster_id, s->cluster_id);
+        }
         metadata_cache_set_cluster_id(s->metadata, id);
         if (log_manager_cluster_id(s->logs)[0] == '\0')
                 r = log_manager_set_cluster_id(s->logs, id);
@@ -166,27 +174,62 @@ static void begin_registration(struct server *s)
         }
 }
 
+/* --- a lost session --- */
+
+static int on_reopen(struct loop *l, void *userdata)
+{
+        struct server *s = userdata;
+
+        (void)l;
+        if (zk_reopen(s->zk) < 0)
+                server_fail(s, "a new ZooKeeper session could not be started", -ENOMEM);
+        return 0;
+}
+
+/* Soon the first time, for the broker leads nothing until it is back; then with decorrelated jitter, for
+ * sessions of all brokers are lost together and one that is lost again at once must not make a loop of it
+ * (R81, R82). */
+static void reopen_later(struct server *s)
+{
+        int64_t last = MAX(s->reopen_delay_ms, REOPEN_MIN_MS),
+                span = MIN(last * 3, REOPEN_MAX_MS) - REOPEN_MIN_MS;
+        uint32_t random = 0;
+
+        (void)!getrandom(&random, sizeof(random), GRND_NONBLOCK); /* it only spreads them */
+        if (s->reopen_delay_ms == 0)
+                s->reopen_delay_ms = 1 + random % REOPEN_MIN_MS;
+        else
+                s->reopen_delay_ms = REOPEN_MIN_MS + (int64_t)((uint64_t)random * (uint64_t)(span + 1) >> 32);
+        loop_timer_arm(s->reopen_timer, s->reopen_delay_ms, 0);
+}
+
 static void on_session_lost(struct server *s)
 {
         int32_t n;
 
         atomic_store(&s->broker_epoch, -1);
         s->registering = false;
+        loop_timer_disarm(s->retry_timer);
+        /* What a controller sent to the broker of the lost session, and we have not done yet, must not bring
+         * back the leadership that is given up here: it waits until the new epoch refuses it (D2). */
+        api_control_pause(s->api);
         controller_on_session(s->controller, ZK_EXPIRED);
         n = replica_manager_step_down(s->replicas, "the ZooKeeper session expired");
         slog_warning(
                 "session-expired",
                 "the ZooKeeper session expired; leadership is given up until the controller grants it anew",
                 SL_INT("partitions", n));
-        if (s->state < SERVER_STOPPING && zk_reopen(s->zk) < 0)
-                server_fail(s, "a new ZooKeeper session could not be started", -ENOMEM);
+        if (s->state == SERVER_HANDING_OVER)
+                server_on_handover_session_lost(s);
+        else
+                reopen_later(s);
 }
 
 void server_on_zk_event(enum zk_event e, void *userdata)
 {
         struct server *s = userdata;
 
-        if (!s->controller) /* still starting */
+        if (s->state >= SERVER_STOPPING)
                 return;
         switch (e) {
         case ZK_CONNECTED:
@@ -206,19 +249,22 @@ void server_on_zk_event(enum zk_event e, void *userdata)
         }
 }
 
-int server_start_zookeeper(struct server *s, char **ret_error)
+int server_init_session(struct server *s)
 {
         int r;
 
-        (void)ret_error;
-        server_status(s, "Connecting to ZooKeeper");
         r = loop_add_timer(s->control_loop, on_connect_timeout, s, &s->connect_timer);
         if (r == 0)
                 r = loop_add_timer(s->control_loop, on_retry, s, &s->retry_timer);
-        if (r < 0)
-                return r;
+        if (r == 0)
+                r = loop_add_timer(s->control_loop, on_reopen, s, &s->reopen_timer);
+        return r;
+}
+
+void server_connect(struct server *s)
+{
+        server_status(s, "Connecting to ZooKeeper");
         loop_timer_arm(s->connect_timer, s->config->zookeeper_connection_timeout_ms, 0);
-        if (zk_is_connected(s->zk))
+        if (zk_is_connected(s->zk)) /* its event may have come before there was somebody to tell */
                 begin_registration(s);
-        return 0;
 }

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/fs.h"
-#include "base/parse.h"
 #include "base/slog.h"
 
 #define TOKEN_MAX_BYTES 4096
@@ -47,8 +46,9 @@ static int open_state_change_log(struct server *s, char **ret_error)
         return r < 0 ? say(ret_error, r, "cannot open the state-change log", path) : 0;
 }
 
-int server_open_logs(struct server *s, char **ret_error)
+static int load_logs(void *userdata)
 {
+        struct server *s = userdata;
         const struct broker_config *c = s->config;
         struct log_manager_options o = {
                 .log_dirs = c->log_dirs,
@@ -58,11 +58,8 @@ int server_open_logs(struct server *s, char **ret_error)
         int r;
 
         log_defaults(c, &o.defaults);
-        server_status(s, "Loading logs");
-        r = log_manager_open(&o, NULL, &s->logs, ret_error);
-        if (r < 0)
-                return say(ret_error, r, "cannot open the log directories", c->log_dirs);
-        return open_state_change_log(s, ret_error);
+        r = log_manager_open(&o, NULL, &s->logs, &s->work_error);
+        return r < 0 ? say(&s->work_error, r, "cannot open the log directories", c->log_dirs) : 0;
 }
 
 static int start_replicas(struct server *s)
@@ -206,42 +203,49 @@ static int read_token(struct server *s, char **ret_error)
         return s->admin_token[0] ? 0 : say(ret_error, -EINVAL, "there is no token in admin.token.file", path);
 }
 
+/* A client that any other broker redirects here would be sent to itself, and drains of the whole cluster fail
+ * while this broker is the controller. */
+static void warn_of_loopback(struct server *s, const struct listener *told)
+{
+        if (listener_is_loopback(told) && !listener_is_loopback(&s->advertised))
+                slog_warning("admin-not-reachable",
+                             "other hosts cannot reach this broker's admin listener: set admin.listener or "
+                             "admin.advertised to an address of this host",
+                             SL_STR("admin", s->admin_endpoint));
+}
+
 static int listen_for_admin(struct server *s, char **ret_error)
 {
-        const struct broker_config *c = s->config;
+        struct listener at, told;
         struct admin_env env;
-        char host[256];
-        uint16_t port;
         int r;
 
-        r = parse_host_port(c->admin_listener, host, &port);
-        if (r < 0)
-                return r;
+        broker_config_admin(s->config, &at, &told);
         r = read_token(s, ret_error);
         if (r < 0)
                 return r;
         server_fill_admin_env(s, &env);
-        r = admin_new(&env, host, port, &s->admin);
+        r = admin_new(&env, at.host, at.port, &s->admin);
         if (r < 0)
-                return say(ret_error, r, "cannot listen on admin.listener", c->admin_listener);
-        if (c->admin_advertised[0] != '\0')
-                (void)snprintf(s->admin_endpoint, sizeof(s->admin_endpoint), "http://%s",
-                               c->admin_advertised);
-        else
-                (void)snprintf(s->admin_endpoint, sizeof(s->admin_endpoint),
-                               strchr(host, ':') ? "http://[%s]:%u" : "http://%s:%u", host,
-                               admin_port(s->admin));
+                return say(ret_error, r, "cannot listen on admin.listener", s->config->admin_listener);
+        (void)snprintf(s->admin_endpoint, sizeof(s->admin_endpoint),
+                       strchr(told.host, ':') ? "http://[%s]:%u" : "http://%s:%u", told.host,
+                       told.port ? told.port : admin_port(s->admin));
+        warn_of_loopback(s, &told);
         return 0;
 }
 
 /* The listeners are up before this broker registers: the controller's first requests follow at once. */
-int server_start_modules(struct server *s, char **ret_error)
+static int start_modules(struct server *s, char **ret_error)
 {
         int r;
 
-        r = start_replicas(s);
+        r = open_state_change_log(s, ret_error);
         if (r == 0)
-                r = new_zookeeper(s);
+                r = start_replicas(s);
+        if (r < 0)
+                return say(ret_error, r, "cannot start with log.dirs", s->config->log_dirs);
+        r = new_zookeeper(s);
         if (r < 0)
                 return say(ret_error, r, "cannot start with zookeeper.connect", s->config->zookeeper_connect);
         r = start_controller(s);
@@ -252,4 +256,31 @@ int server_start_modules(struct server *s, char **ret_error)
         if (r == 0)
                 r = listen_for_admin(s, ret_error);
         return r < 0 ? say(ret_error, r, "cannot start", "the broker's modules") : 0;
+}
+
+static void on_loaded(int r, void *userdata)
+{
+        struct server *s = userdata;
+        cleanup_with(freep) char *error = TAKE_PTR(s->work_error);
+
+        s->loading = false;
+        if (s->state >= SERVER_STOPPING)
+                return;
+        if (r == 0)
+                r = start_modules(s, &error);
+        if (r < 0)
+                server_fail(s, error ? error : "the broker could not start", r);
+        else
+                server_connect(s);
+}
+
+int server_start_loading(struct server *s)
+{
+        const struct blocking_work work = {
+                .status = "Loading logs", .run = load_logs, .done = on_loaded, .userdata = s};
+        int r;
+
+        r = blocking_start(s->control_loop, &work, &s->work);
+        s->loading = r == 0;
+        return r;
 }

@@ -11,6 +11,8 @@
 #include "base/slog.h"
 #include "zk/znode.h"
 
+#define RETRY_MS 200
+
 struct topic_configs {
         struct topic_configs_options o;
         struct map *known; /* topic -> the map itself, as a mark */
@@ -136,6 +138,25 @@ static void wait_done(struct config_wait *w)
         free(w);
 }
 
+static int ask(struct config_read *c);
+
+/* The session lives, and only this operation was lost: to go on with the defaults would be to go on, perhaps
+ * for days, with another min.insync.replicas than the topic's. */
+static bool retryable(int r)
+{
+        return r == -ECONNRESET || r == -ETIMEDOUT;
+}
+
+static void on_read(const struct zk_result *res, void *userdata);
+
+static void on_read_again(const struct zk_result *res, void *userdata)
+{
+        struct config_read *c = userdata;
+
+        if (res->r < 0 || ask(c) < 0)
+                on_read(&(struct zk_result){.r = res->r < 0 ? res->r : -ENOMEM}, c);
+}
+
 static void on_read(const struct zk_result *res, void *userdata)
 {
         cleanup_with(freep) struct config_read *c = userdata;
@@ -143,6 +164,10 @@ static void on_read(const struct zk_result *res, void *userdata)
         struct topic_config config;
         int r = res->r == -ENOENT ? 0 : res->r;
 
+        if (retryable(r) && zk_delay(t->o.zk, t->o.loop, RETRY_MS, on_read_again, c) == 0) {
+                TAKE_PTR(c);
+                return;
+        }
         if (r == 0)
                 r = decode(t, c->topic, res, &config);
         if (r == 0) {
@@ -156,11 +181,18 @@ static void on_read(const struct zk_result *res, void *userdata)
         wait_done(c->wait);
 }
 
+static int ask(struct config_read *c)
+{
+        char path[ZNODE_PATH_SIZE];
+
+        znode_path_topic_config(c->topic, path);
+        return zk_get(c->owner->o.zk, c->owner->o.loop, path, NULL, on_read, c);
+}
+
 static int start_read(struct topic_configs *t, const char *topic, struct config_wait *wait)
 {
         size_t n = strlen(topic) + 1;
         struct config_read *c = malloc(sizeof(*c) + n);
-        char path[ZNODE_PATH_SIZE];
         int r;
 
         if (!c)
@@ -168,8 +200,7 @@ static int start_read(struct topic_configs *t, const char *topic, struct config_
         c->owner = t;
         c->wait = wait;
         memcpy(c->topic, topic, n);
-        znode_path_topic_config(topic, path);
-        r = zk_get(t->o.zk, t->o.loop, path, NULL, on_read, c);
+        r = ask(c);
         if (r < 0)
                 free(c);
         else if (wait)
@@ -211,6 +242,12 @@ static void on_change(const char *path, void *userdata)
         watch_changes(userdata);
 }
 
+static void on_watch_again(const struct zk_result *res, void *userdata)
+{
+        if (res->r == 0)
+                watch_changes(userdata);
+}
+
 /* Every known topic is read again: changes are rare, and the list of notifications does not say reliably
  * which ones this broker has seen. */
 static void on_children(const struct zk_result *res, void *userdata)
@@ -220,8 +257,13 @@ static void on_children(const struct zk_result *res, void *userdata)
         size_t cursor = 0, len;
         void *mark;
 
+        if (retryable(
+                    res->r)) { /* no watch was armed: without another try no change would be seen any more */
+                (void)!zk_delay(t->o.zk, t->o.loop, RETRY_MS, on_watch_again, t);
+                return;
+        }
         if (res->r < 0 && res->r != -ENOENT)
-                return; /* the session is gone, or will be soon: on_session() comes */
+                return; /* the session is gone: on_session() comes */
         while (map_next(t->known, &cursor, &topic, &len, &mark)) {
                 char name[256];
 

@@ -16,17 +16,17 @@ struct admin_broker_status { /* of this broker, for GET /v1/broker */
         const char *state;   /* "starting" "running" "draining" "stopping" */
         int64_t epoch;       /* -1: not registered */
         int32_t leaders, leaders_rf1, replicas, under_replicated, offline;
-        int64_t isr_lag; /* followed partitions whose leader does not count us in sync */
-        bool in_sync;    /* every replica here is in its ISR */
+        bool in_sync; /* every replica here is in its ISR */
         bool zookeeper_connected, lease_valid;
 };
 
 struct admin_env {
         int32_t broker_id;
-        const char *cluster_id;
         struct controller *controller;
         const char *token; /* NULL: none is asked for */
-        /* Both on the HTTP thread; must not block. */
+        /* On the HTTP thread or the controller's; must not block. cluster_id: "" while none is known; the
+         * string outlives the admin. */
+        const char *(*cluster_id)(void *userdata);
         void (*broker_status)(struct admin_broker_status *ret, void *userdata);
         void *userdata;
 };

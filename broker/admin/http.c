@@ -1,12 +1,14 @@
 /* libmicrohttpd glue: collect the body, route, suspend while the controller works, answer. */
 #include "admin/http.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
+#include "base/clock.h"
 #include "base/parse.h"
 #include "base/slog.h"
 #include "controller/controller.h"
@@ -14,6 +16,7 @@
 #define BODY_MAX_BYTES   (64 * 1024)
 #define IDLE_TIMEOUT_S   15
 #define CONNECTION_LIMIT 256
+#define CROWDED          192 /* from so many on, a new connection takes the place of an idle one */
 
 /* The path of a route may hold one "{id}". Returns false when @path is not of its form. */
 static bool route_matches(const struct http_route *route, const char *path, int32_t *ret_id)
@@ -41,7 +44,9 @@ static struct http_request *http_request_free(struct http_request *r)
 {
         if (!r)
                 return NULL;
+        free(r->uri);
         free(r->path);
+        free(r->location);
         buf_done(&r->body);
         buf_done(&r->answer);
         free(r);
@@ -49,23 +54,88 @@ static struct http_request *http_request_free(struct http_request *r)
 }
 DEFINE_FREEP(struct http_request, http_request_free)
 
-static struct http_request *http_request_new(struct admin *a, struct MHD_Connection *c, const char *method,
-                                             const char *path)
+/* Called with the request line as it came, before on_access() is; the result is the latter's context. */
+static void *on_uri(void *cls, const char *uri, struct MHD_Connection *c)
 {
-        cleanup_with(http_request_freep) struct http_request *r = calloc(1, sizeof(*r));
+        struct http_request *r = calloc(1, sizeof(*r));
 
         if (!r)
                 return NULL;
-        r->admin = a;
+        r->admin = cls;
         r->connection = c;
-        r->method = method;
         buf_init(&r->body, BODY_MAX_BYTES);
         buf_init(&r->answer, 0);
-        r->path = strdup(path);
-        if (!r->path)
-                return NULL;
-        return TAKE_PTR(r);
+        r->uri = strdup(uri);
+        if (!r->uri)
+                return http_request_free(r);
+        return r;
 }
+
+/* --- connections: one that asks gets an answer, however many do not ask --- */
+
+struct http_peer {
+        struct list node; /* on admin.peers: the longest without an answered request comes first */
+        int fd;
+        bool waiting; /* for the controller's answer */
+};
+
+static struct http_peer *peer_of(struct MHD_Connection *c)
+{
+        const union MHD_ConnectionInfo *i = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+        return i ? i->socket_context : NULL;
+}
+
+/* Idle clients, and those that send a byte now and then, must not keep the drain API from working: with many
+ * connections the one that was longest without an answered request is closed for the new one. */
+static void make_room(struct admin *a)
+{
+        int64_t suppressed;
+
+        if (a->n_peers < CROWDED)
+                return;
+        list_for_each (it, &a->peers) {
+                struct http_peer *p = list_entry(it, struct http_peer, node);
+
+                if (p->waiting)
+                        continue;
+                (void)shutdown(p->fd, SHUT_RDWR); /* libmicrohttpd sees its end, and closes it */
+                list_remove(&p->node);            /* not twice */
+                if (slog_gate_pass(&a->crowd_gate, clock_mono_ms(), &suppressed))
+                        slog_warning("admin-connections-crowded",
+                                     "many connections to the admin listener; the longest idle one is closed",
+                                     SL_INT("connections", a->n_peers), SL_INT("suppressed", suppressed));
+                return;
+        }
+}
+
+static void on_connection(void *cls, struct MHD_Connection *c, void **ctx,
+                          enum MHD_ConnectionNotificationCode what)
+{
+        const union MHD_ConnectionInfo *i = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+        struct http_peer *p = *ctx;
+        struct admin *a = cls;
+
+        if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+                if (!p)
+                        return;
+                list_remove(&p->node);
+                free(p);
+                a->n_peers--;
+                *ctx = NULL;
+                return;
+        }
+        p = i ? calloc(1, sizeof(*p)) : NULL;
+        if (!p)
+                return; /* then it is not counted, and libmicrohttpd's own limits hold */
+        make_room(a);
+        p->fd = i->connect_fd;
+        list_push_back(&a->peers, &p->node);
+        a->n_peers++;
+        *ctx = p;
+}
+
+/* --- answers --- */
 
 void http_wait_begin(struct http_request *r)
 {
@@ -73,6 +143,8 @@ void http_wait_begin(struct http_request *r)
         r->admin->pending++;
         r->waiting = true;
         pthread_mutex_unlock(&r->admin->lock);
+        if (peer_of(r->connection))
+                peer_of(r->connection)->waiting = true;
         MHD_suspend_connection(r->connection);
 }
 
@@ -120,6 +192,16 @@ void http_reply_error(struct http_request *r, unsigned status, const char *code,
         http_reply_json(r, status, json_pack("{s:s, s:s}", "error", code, "message", message));
 }
 
+/* What was asked for, with its query, to be asked for elsewhere. Not the decoded path: it would be another
+ * one. */
+static const char *target(const struct http_request *r)
+{
+        for (const char *c = r->uri; *c; c++)
+                if (*c <= ' ' || *c > '~')
+                        return r->path;
+        return r->uri[0] == '/' ? r->uri : r->path;
+}
+
 void http_reply_to_controller(struct http_request *r)
 {
         struct controller_location where;
@@ -136,9 +218,10 @@ void http_reply_to_controller(struct http_request *r)
                         "this broker was just elected controller and reads the cluster's state; ask again");
                 return;
         }
-        (void)snprintf(r->location, sizeof(r->location), "http://%s%s%s:%u%s",
-                       strchr(where.admin_host, ':') ? "[" : "", where.admin_host,
-                       strchr(where.admin_host, ':') ? "]" : "", where.admin_port, r->path);
+        if (asprintf(&r->location, "http://%s%s%s:%u%s", strchr(where.admin_host, ':') ? "[" : "",
+                     where.admin_host, strchr(where.admin_host, ':') ? "]" : "", where.admin_port,
+                     target(r)) < 0)
+                r->location = NULL;
         http_reply_json(r, MHD_HTTP_TEMPORARY_REDIRECT,
                         json_pack("{s:s, s:s, s:i}", "error", "not_controller", "message",
                                   "another broker is the controller; see Location", "controller",
@@ -164,8 +247,6 @@ static bool token_ok(const struct http_request *r)
 
 static void route(struct http_request *r)
 {
-        bool path_known = false;
-
         if (r->refused) {
                 http_reply_error(r, MHD_HTTP_CONTENT_TOO_LARGE, "body_too_large",
                                  "a request body has at most 64 KiB");
@@ -174,12 +255,15 @@ static void route(struct http_request *r)
         for (size_t i = 0; i < admin_n_routes; i++) {
                 if (!route_matches(&admin_routes[i], r->path, &r->id))
                         continue;
-                path_known = true;
+                (void)snprintf(r->allow + strlen(r->allow), sizeof(r->allow) - strlen(r->allow), "%s%s%s",
+                               r->allow[0] ? ", " : "", admin_routes[i].method,
+                               strcmp(admin_routes[i].method, "GET") == 0 ? ", HEAD" : "");
                 if (strcmp(admin_routes[i].method, r->method) != 0 &&
                     !(strcmp(r->method, "HEAD") == 0 && strcmp(admin_routes[i].method, "GET") == 0))
                         continue;
                 r->route = &admin_routes[i];
                 if (r->route->changes && !token_ok(r)) {
+                        r->challenge = true;
                         http_reply_error(r, MHD_HTTP_UNAUTHORIZED, "unauthorized",
                                          "this needs the bearer token of admin.token.file");
                         return;
@@ -187,7 +271,7 @@ static void route(struct http_request *r)
                 r->route->handle(r);
                 return;
         }
-        if (path_known)
+        if (r->allow[0] != '\0')
                 http_reply_error(r, MHD_HTTP_METHOD_NOT_ALLOWED, "method_not_allowed",
                                  "that path does not take this method");
         else
@@ -207,8 +291,12 @@ static enum MHD_Result send_answer(struct http_request *r)
                 return MHD_NO;
         (void)MHD_add_response_header(resp, MHD_HTTP_HEADER_CONTENT_TYPE, r->content_type);
         (void)MHD_add_response_header(resp, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-        if (r->location[0] != '\0')
+        if (r->location)
                 (void)MHD_add_response_header(resp, MHD_HTTP_HEADER_LOCATION, r->location);
+        if (r->challenge)
+                (void)MHD_add_response_header(resp, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+        if (r->status == MHD_HTTP_METHOD_NOT_ALLOWED)
+                (void)MHD_add_response_header(resp, MHD_HTTP_HEADER_ALLOW, r->allow);
         if (r->retry_after_s > 0 && r->status == MHD_HTTP_SERVICE_UNAVAILABLE) {
                 (void)snprintf(seconds, sizeof(seconds), "%d", r->retry_after_s);
                 (void)MHD_add_response_header(resp, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
@@ -218,6 +306,24 @@ static enum MHD_Result send_answer(struct http_request *r)
         return ok;
 }
 
+/* The headers are there, the body is not yet. */
+static enum MHD_Result begin(struct http_request *r, const char *url, const char *method)
+{
+        const char *length =
+                MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+        int64_t n;
+
+        r->method = method;
+        r->path = strdup(url);
+        if (!r->path)
+                return MHD_NO;
+        if (!length || (parse_int64(length, 0, INT64_MAX, &n) == 0 && n <= BODY_MAX_BYTES))
+                return MHD_YES;
+        r->refused = r->routed = true; /* answered now: nobody needs to send it first */
+        route(r);
+        return send_answer(r);
+}
+
 static enum MHD_Result on_access(void *cls, struct MHD_Connection *c, const char *url, const char *method,
                                  const char *version, const char *upload, size_t *upload_len, void **ctx)
 {
@@ -225,14 +331,16 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *c, const char
         struct http_request *r = *ctx;
         bool done;
 
+        (void)c;
         (void)version;
-        if (!r) { /* the headers are there; the body is not yet */
-                *ctx = r = http_request_new(a, c, method, url);
-                return r ? MHD_YES : MHD_NO;
-        }
+        if (!r)
+                return MHD_NO; /* no memory for it */
+        if (!r->path)
+                return begin(r, url, method);
         if (*upload_len > 0) {
-                if (!r->refused && buf_append(&r->body, upload, *upload_len) < 0)
-                        r->refused = true;
+                if (r->refused) /* it goes on sending: enough is enough */
+                        return MHD_NO;
+                r->refused = buf_append(&r->body, upload, *upload_len) < 0;
                 *upload_len = 0;
                 return MHD_YES;
         }
@@ -252,9 +360,15 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *c, const char
 
 static void on_completed(void *cls, struct MHD_Connection *c, void **ctx, enum MHD_RequestTerminationCode why)
 {
-        (void)cls;
-        (void)c;
-        (void)why;
+        struct http_peer *p = peer_of(c);
+        struct admin *a = cls;
+
+        if (p)
+                p->waiting = false;
+        if (p && why == MHD_REQUEST_TERMINATED_COMPLETED_OK && list_linked(&p->node)) {
+                list_remove(&p->node);
+                list_push_back(&a->peers, &p->node);
+        }
         *ctx = http_request_free(*ctx);
 }
 
@@ -268,49 +382,45 @@ static void on_log(void *cls, const char *fmt, va_list ap)
         slog_debug("admin-http", line);
 }
 
-static int resolve_listen(const char *host, uint16_t port, struct sockaddr_storage *ret, bool *ret_v6)
+/* @host "": every address. A name is looked up, as it is for the Kafka listener. */
+static int resolve_listen(const char *host, uint16_t port, struct sockaddr_storage *ret)
 {
-        struct sockaddr_in *v4 = (struct sockaddr_in *)ret;
-        struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)ret;
+        const struct addrinfo hints = {
+                .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+        struct addrinfo *found = NULL;
+        char service[8];
 
-        memset(ret, 0, sizeof(*ret));
-        *ret_v6 = false;
-        if (inet_pton(AF_INET, host, &v4->sin_addr) == 1) {
-                v4->sin_family = AF_INET;
-                v4->sin_port = htons(port);
-                return 0;
-        }
-        if (inet_pton(AF_INET6, host, &v6->sin6_addr) == 1) {
-                v6->sin6_family = AF_INET6;
-                v6->sin6_port = htons(port);
-                *ret_v6 = true;
-                return 0;
-        }
-        return -EINVAL;
+        (void)snprintf(service, sizeof(service), "%u", port);
+        if (getaddrinfo(host[0] && strcmp(host, "*") != 0 ? host : NULL, service, &hints, &found) != 0)
+                return -EADDRNOTAVAIL;
+        memcpy(ret, found->ai_addr, found->ai_addrlen);
+        freeaddrinfo(found);
+        return 0;
 }
 
 int admin_new(const struct admin_env *env, const char *host, uint16_t port, struct admin **ret)
 {
         cleanup_with(admin_freep) struct admin *a = calloc(1, sizeof(*a));
-        struct sockaddr_storage where;
+        struct sockaddr_storage where = {0};
         const union MHD_DaemonInfo *info;
         unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
-        bool v6;
         int r;
 
         if (!a)
                 return -ENOMEM;
         a->env = *env;
+        list_init(&a->peers);
         (void)pthread_mutex_init(&a->lock, NULL);
         (void)pthread_cond_init(&a->idle, NULL);
-        r = resolve_listen(host, port, &where, &v6);
+        r = resolve_listen(host, port, &where);
         if (r < 0)
                 return r;
         errno = 0;
         a->daemon = MHD_start_daemon(
-                flags | (v6 ? MHD_USE_IPv6 : 0), port, NULL, NULL, on_access, a, MHD_OPTION_SOCK_ADDR,
-                (struct sockaddr *)&where, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
-                MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_CONNECTION_TIMEOUT,
+                flags | (where.ss_family == AF_INET6 ? MHD_USE_IPv6 : 0), port, NULL, NULL, on_access, a,
+                MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&where, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
+                MHD_OPTION_URI_LOG_CALLBACK, on_uri, a, MHD_OPTION_NOTIFY_COMPLETED, on_completed, a,
+                MHD_OPTION_NOTIFY_CONNECTION, on_connection, a, MHD_OPTION_CONNECTION_TIMEOUT,
                 (unsigned)IDLE_TIMEOUT_S, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTION_LIMIT,
                 MHD_OPTION_LISTENING_ADDRESS_REUSE, 1U, MHD_OPTION_END);
         if (!a->daemon)

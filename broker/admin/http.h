@@ -9,6 +9,7 @@
 #include "admin/admin.h"
 #include "base/buf.h"
 #include "base/list.h"
+#include "base/slog.h"
 
 struct admin {
         struct admin_env env;
@@ -17,6 +18,11 @@ struct admin {
         pthread_mutex_t lock;
         pthread_cond_t idle;
         int pending; /* requests that wait for the controller; under lock */
+
+        /* HTTP thread */
+        struct list peers;
+        int n_peers;
+        struct slog_gate crowd_gate;
 };
 
 struct http_route;
@@ -26,7 +32,8 @@ struct http_request {
         struct MHD_Connection *connection;
         const struct http_route *route;
         const char *method;
-        char *path, *query;
+        char *uri;  /* as it came */
+        char *path; /* decoded, without the query; NULL until the headers are there */
         struct buf body;
         int32_t id; /* the {id} of the route, -1: none */
         bool refused, routed;
@@ -37,7 +44,9 @@ struct http_request {
         unsigned status;
         struct buf answer;
         const char *content_type;
-        char location[600];
+        char *location;
+        char allow[64];    /* methods of the path */
+        bool challenge;    /* say how to authenticate */
         int retry_after_s; /* 0: none */
 };
 

@@ -69,11 +69,11 @@ static json_t *partition_json(const struct cluster_partition *p)
 
 static json_t *view_json(const struct admin *a, const struct cluster_view *v)
 {
-        json_t *o =
-                json_pack("{s:s, s:i, s:i, s:I, s:i, s:i, s:i}", "cluster_id", a->env.cluster_id,
-                          "controller", (int)v->controller_id, "controller_epoch", (int)v->controller_epoch,
-                          "topics", (json_int_t)v->n_topics, "partitions", (int)v->n_partitions_total,
-                          "under_replicated", (int)v->n_under_replicated, "offline", (int)v->n_offline);
+        json_t *o = json_pack("{s:s, s:i, s:i, s:I, s:i, s:i, s:i}", "cluster_id",
+                              a->env.cluster_id(a->env.userdata), "controller", (int)v->controller_id,
+                              "controller_epoch", (int)v->controller_epoch, "topics", (json_int_t)v->n_topics,
+                              "partitions", (int)v->n_partitions_total, "under_replicated",
+                              (int)v->n_under_replicated, "offline", (int)v->n_offline);
         json_t *list = json_array();
 
         if (!o || !list) {

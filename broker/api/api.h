@@ -42,9 +42,16 @@ struct api_env {
 struct api;
 
 int api_new(const struct api_env *env, struct api **ret) must_check;
-/* Only when no request can come any more and all that came have been answered. */
+/* Only when no request can come any more. Requests of the controller that nobody ran are dropped; all others
+ * have been answered. */
 struct api *api_free(struct api *a);
 DEFINE_FREEP(struct api, api_free)
+
+/* Control loop. Hold the controller's requests back while this broker is not registered, and let them go on:
+ * with the epoch of a registration unknown, those for it cannot be told from those for an older one (D2). An
+ * api is born holding them back. */
+void api_control_pause(struct api *a);
+void api_control_resume(struct api *a);
 
 /* on_request of the net servers (struct net_ops). @userdata: struct api. */
 void api_on_request(struct net_request *r, void *userdata);

@@ -16,7 +16,7 @@ static void run_next(struct api *a)
         if (a->control_running)
                 return; /* the loop below is on the stack and goes on */
         a->control_running = true;
-        while (!a->control_busy && !list_empty(&a->control_queue)) {
+        while (!a->control_busy && !a->control_paused && !list_empty(&a->control_queue)) {
                 struct api_request *r = list_entry(a->control_queue.next, struct api_request, queue_node);
 
                 list_remove(&r->queue_node);
@@ -30,6 +30,27 @@ void api_control_enqueue(struct api_request *r)
 {
         list_push_back(&r->api->control_queue, &r->queue_node);
         run_next(r->api);
+}
+
+void api_control_pause(struct api *a)
+{
+        a->control_paused = true;
+}
+
+void api_control_resume(struct api *a)
+{
+        a->control_paused = false;
+        run_next(a);
+}
+
+void api_control_drop(struct api *a)
+{
+        while (!list_empty(&a->control_queue)) {
+                struct api_request *r = list_entry(a->control_queue.next, struct api_request, queue_node);
+
+                list_remove(&r->queue_node);
+                api_abort(r);
+        }
 }
 
 static void reply_control(struct api_request *r, int e, const void *res)
@@ -48,9 +69,15 @@ static void apply_leader_and_isr(void *userdata)
 {
         struct api_request *r = userdata;
         struct api *a = r->api;
-        struct leader_and_isr_response *res = api_response_new(r);
+        struct leader_and_isr_response *res;
         int e = -ENOMEM;
 
+        if (a->control_paused) { /* while it waited for a configuration: it is to begin anew */
+                list_push_front(&a->control_queue, &r->queue_node);
+                a->control_busy = false;
+                return;
+        }
+        res = api_response_new(r);
         if (res)
                 e = replica_manager_leader_and_isr(a->env.replicas, r->body, r->header.api_version, &r->arena,
                                                    res);

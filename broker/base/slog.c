@@ -379,3 +379,14 @@ void slog_emit(enum slog_level lv, const char *event, const char *msg, const str
                 (void)emit_stream(fmt == FORMAT_TEXT ? FORMAT_TEXT : FORMAT_JSON, lv, event, msg, &nothing);
         errno = saved_errno;
 }
+
+bool slog_gate_pass(struct slog_gate *g, int64_t now_ms, int64_t *ret_suppressed)
+{
+        if (now_ms < g->next_ms) {
+                g->suppressed++;
+                return false;
+        }
+        *ret_suppressed = g->suppressed;
+        *g = (struct slog_gate){.next_ms = now_ms + 1000};
+        return true;
+}

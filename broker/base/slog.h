@@ -63,3 +63,11 @@ void slog_set_level(enum slog_level level);
 enum slog_level slog_level_now(void);
 /* @msg: a plain sentence, no format; the fields carry the values. */
 void slog_emit(enum slog_level level, const char *event, const char *msg, const struct slog_field *fields);
+
+/* Lets one event a second through, so that a hostile peer cannot fill the journal. Zeroed: open. On one
+ * thread, or under its owner's lock. */
+struct slog_gate {
+        int64_t next_ms, suppressed;
+};
+/* @now_ms: CLOCK_MONOTONIC. true: say it, and that *ret_suppressed like it were not said since the last. */
+bool slog_gate_pass(struct slog_gate *g, int64_t now_ms, int64_t *ret_suppressed);

@@ -27,7 +27,7 @@ static int conn_refuse_length(struct net_conn *c, int32_t length)
 {
         int64_t suppressed;
 
-        if (log_gate_pass(&c->server->gate_length, loop_now_ms(c->loop), &suppressed))
+        if (slog_gate_pass(&c->server->gate_length, loop_now_ms(c->loop), &suppressed))
                 slog_warning("net-frame-refused", "frame length refused, closing the connection",
                              SL_STR("peer", c->peer), SL_INT("length", length),
                              SL_INT("max_bytes", c->server->limits.max_frame_bytes),

@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 
 #include "base/metrics.h"
+#include "base/slog.h"
 #include "net/net.h"
 
 #define NET_SCRATCH_BYTES    (64 * 1024) /* read at most this much of one connection a wake-up */
@@ -38,11 +39,6 @@ enum close_reason {
         N_CLOSE_REASONS,
 };
 
-/* Lets one event a second through, so that a hostile peer cannot fill the journal. */
-struct log_gate {
-        int64_t next_ms, suppressed;
-};
-
 struct net_server {
         struct loop *loop;
         struct net_limits limits;
@@ -57,7 +53,7 @@ struct net_server {
         struct list
                 conns; /* every open connection, by last activity: the head is the next to be idle too long */
         struct list partials; /* those in the middle of a frame, by its start */
-        struct log_gate gate_limit, gate_length;
+        struct slog_gate gate_limit, gate_length;
         uint8_t scratch[NET_SCRATCH_BYTES];
 };
 
@@ -139,4 +135,3 @@ extern struct metric net_metrics[N_NET_METRICS];
 void net_metrics_register(void);
 void net_metrics_closed(enum close_reason why);
 const char *close_reason_name(enum close_reason why);
-bool log_gate_pass(struct log_gate *g, int64_t now_ms, int64_t *ret_suppressed);

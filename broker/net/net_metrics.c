@@ -71,14 +71,3 @@ const char *close_reason_name(enum close_reason why)
         assert(why < N_CLOSE_REASONS);
         return close_reasons[why].name;
 }
-
-bool log_gate_pass(struct log_gate *g, int64_t now_ms, int64_t *ret_suppressed)
-{
-        if (now_ms < g->next_ms) {
-                g->suppressed++;
-                return false;
-        }
-        *ret_suppressed = g->suppressed;
-        *g = (struct log_gate){.next_ms = now_ms + 1000};
-        return true;
-}

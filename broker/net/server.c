@@ -27,7 +27,7 @@ static void server_refuse(struct net_server *s, const char *peer)
         int64_t suppressed;
 
         net_metrics_closed(CLOSE_OVER_LIMIT);
-        if (log_gate_pass(&s->gate_limit, loop_now_ms(s->loop), &suppressed))
+        if (slog_gate_pass(&s->gate_limit, loop_now_ms(s->loop), &suppressed))
                 slog_warning("net-connection-limit", "too many connections, closing the new one",
                              SL_STR("peer", peer), SL_INT("max_connections", s->limits.max_connections),
                              SL_INT("suppressed", suppressed));
