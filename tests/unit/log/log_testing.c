@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/fs.h"
 
@@ -58,8 +59,10 @@ void file_read(const char *path, struct buf *out)
 
 void file_write(const char *path, const void *data, size_t n)
 {
-        FILE *f = fopen(path, "w");
+        FILE *f;
 
+        (void)unlink(path); /* ext4 would write a truncated file out to the disk, thousands of times */
+        f = fopen(path, "w");
         assert_non_null(f);
         assert_int_equal(fwrite(data, 1, n, f), n);
         assert_int_equal(fclose(f), 0);
