@@ -292,6 +292,7 @@ static int start_fetching(struct fetchers *o, struct partition *p, int32_t leade
         e->epoch = epoch;
         e->state = FETCH_READY;
         e->last_data_ms = INT64_MIN / 2;
+        e->leader_hw = -1;
         p->fetch = e;
         fetch_entry_ready(e, LANE_ANY);
         return 0;

@@ -18,8 +18,12 @@ struct fetch_entry {         /* one partition followed through one fetcher in on
         enum fetch_state state;
         enum fetch_lane_id lane;
         size_t sent_at; /* in flight: its place in the lane's list */
-        int64_t fetch_offset, last_data_ms, due_ms;
-        struct uuid topic_id; /* as of the latest request */
+        int64_t last_data_ms, due_ms;
+        /* As of the latest request. Nobody but the fetcher moves a follower's end, so it stands as long as
+         * the answers bring nothing. */
+        struct partition_position position;
+        bool has_position;
+        int64_t leader_hw; /* that was last taken over; -1: none */
 };
 
 struct fetch_lane {

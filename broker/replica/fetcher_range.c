@@ -82,6 +82,7 @@ static void act(const struct range_question *q, int64_t leader_start)
 
         if (!e)
                 return;
+        e->has_position = false;
         r = partition_follow_range(q->p, q->epoch, leader_start, q->leader_end);
         if (r == -ESTALE)
                 fetch_entry_drop(e);

@@ -20,10 +20,17 @@
 static int16_t version_of(const struct fetch_lane *lane)
 {
         for (size_t i = 0; i < lane->n_sent; i++) {
-                if (lane->sent[i] && uuid_is_zero(&lane->sent[i]->topic_id))
+                if (lane->sent[i] && uuid_is_zero(&lane->sent[i]->position.topic_id))
                         return VERSION_WITH_NAMES;
         }
         return VERSION_WITH_IDS;
+}
+
+static bool take_position(struct fetch_entry *e)
+{
+        if (!e->has_position)
+                e->has_position = partition_follow_position(e->p, e->epoch, &e->position);
+        return e->has_position;
 }
 
 /* Take the position of each partition; those that follow somebody else by now leave. Returns how many stay.
@@ -34,19 +41,16 @@ static size_t take_positions(struct fetch_lane *lane, struct fetch_request_parti
 
         for (size_t i = 0; i < lane->n_sent; i++) {
                 struct fetch_entry *e = lane->sent[i];
-                struct partition_position pos;
 
-                if (!partition_follow_position(e->p, e->epoch, &pos)) {
+                if (!take_position(e)) {
                         fetch_entry_drop(e); /* clears lane->sent[i] */
                         continue;
                 }
-                e->fetch_offset = pos.offset;
-                e->topic_id = pos.topic_id;
                 partitions[i].partition = e->p->index;
                 partitions[i].current_leader_epoch = e->epoch; /* always (F2, §2.5) */
-                partitions[i].fetch_offset = pos.offset;
-                partitions[i].last_fetched_epoch = pos.last_epoch;
-                partitions[i].log_start_offset = pos.log_start_offset;
+                partitions[i].fetch_offset = e->position.offset;
+                partitions[i].last_fetched_epoch = e->position.last_epoch;
+                partitions[i].log_start_offset = e->position.log_start_offset;
                 partitions[i].partition_max_bytes = e->f->owner->m->options.replica_fetch_max_bytes;
                 n++;
         }
@@ -70,7 +74,8 @@ static void compact(struct fetch_lane *lane, struct fetch_request_partition *par
 
 static bool same_topic(const struct fetch_entry *a, const struct fetch_entry *b)
 {
-        return uuid_equal(&a->topic_id, &b->topic_id) && strcmp(a->p->topic, b->p->topic) == 0;
+        return uuid_equal(&a->position.topic_id, &b->position.topic_id) &&
+               strcmp(a->p->topic, b->p->topic) == 0;
 }
 
 /* Neighbours of the same topic share an entry. LeaderAndIsr brings partitions by topic, so runs are long. */
@@ -83,7 +88,7 @@ static void group_by_topic(struct fetch_lane *lane, struct fetch_request_topic *
 
                 if (i == 0 || !same_topic(e, lane->sent[i - 1])) {
                         topics[req->topics.n].topic = wire_str(e->p->topic);
-                        topics[req->topics.n].topic_id = e->topic_id;
+                        topics[req->topics.n].topic_id = e->position.topic_id;
                         topics[req->topics.n++].partitions.items = &partitions[i];
                 }
                 topics[req->topics.n - 1].partitions.n++;
@@ -161,6 +166,13 @@ static void next_step(struct fetch_entry *e, enum fetch_lane_id lane, enum follo
         }
 }
 
+/* Of the hundreds of partitions in an answer most have no news. */
+static bool has_news(const struct fetch_entry *e, const struct fetch_response_partition *a)
+{
+        return a->error_code != KAFKA_NONE || a->diverging_epoch.epoch >= 0 || a->records.len > 0 ||
+               a->high_watermark != e->leader_hw;
+}
+
 static void on_partition(struct fetch_entry *e, enum fetch_lane_id lane,
                          const struct fetch_response_partition *a)
 {
@@ -168,15 +180,21 @@ static void on_partition(struct fetch_entry *e, enum fetch_lane_id lane,
                 .answer = {.error = a->error_code,
                            .diverging_epoch = a->diverging_epoch.epoch,
                            .diverging_end_offset = a->diverging_epoch.end_offset,
-                           .fetch_offset = e->fetch_offset},
+                           .fetch_offset = e->position.offset},
                 .records = a->records,
                 .leader_hw = a->high_watermark,
         };
         enum follower_action action = FOLLOWER_IGNORE;
         int r;
 
+        if (!has_news(e, a)) {
+                next_step(e, lane, FOLLOWER_APPEND, false);
+                return;
+        }
+        e->has_position = false;
         r = partition_follow_answer(e->p, e->epoch, &answer, &action);
         if (r == 0) {
+                e->leader_hw = action == FOLLOWER_APPEND ? a->high_watermark : -1;
                 next_step(e, lane, action, a->records.len > 0);
                 return;
         }
@@ -187,7 +205,7 @@ static void on_partition(struct fetch_entry *e, enum fetch_lane_id lane,
         slog_warning("follower-append-failed",
                      "what the leader sent could not be appended; fetched again later",
                      SL_STR("topic", e->p->topic), SL_INT("partition", e->p->index),
-                     SL_INT("leader", e->f->broker_id), SL_INT("offset", e->fetch_offset), SL_ERR(r));
+                     SL_INT("leader", e->f->broker_id), SL_INT("offset", e->position.offset), SL_ERR(r));
         fetch_entry_delay(e, e->f->owner->m->options.replica_fetch_backoff_ms);
 }
 
@@ -202,7 +220,7 @@ static struct fetch_entry *match(struct fetch_lane *lane, size_t *at, const stru
                 if (!e || e->p->index != index)
                         continue;
                 if (uuid_is_zero(&t->topic_id) ? !wire_str_equal(t->topic, e->p->topic)
-                                               : !uuid_equal(&t->topic_id, &e->topic_id))
+                                               : !uuid_equal(&t->topic_id, &e->position.topic_id))
                         continue;
                 *at = k + 1;
                 return e;

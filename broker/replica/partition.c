@@ -39,6 +39,7 @@ void partition_set_role(struct partition *p, enum replica_role role)
 
         assert(roles[old].next[role]);
         p->role = role;
+        partition_changed(p);
         if (role == REPLICA_LEADER && old != REPLICA_LEADER)
                 p->term++;
         if (role != REPLICA_LEADER)
@@ -70,6 +71,8 @@ void partition_take_effects(struct partition *p, const struct leader_effects *e,
                             struct partition_effects *ret)
 {
         p->hw = p->leader.hw;
+        if (e->hw_moved)
+                partition_changed(p);
         ret->hw_moved |= e->hw_moved;
         ret->propose |= e->propose;
         ret->retry_isr |= e->retry;
@@ -262,6 +265,7 @@ static void take_assignment(struct partition *p, const struct partition_assignme
         free(p->replicas);
         p->replicas = replicas;
         p->n_replicas = a->n_replicas;
+        partition_changed(p);
         p->leader_id = a->leader;
         p->leader_epoch = a->leader_epoch;
         p->partition_epoch = a->partition_epoch;
@@ -399,6 +403,7 @@ static void append_locked(struct partition *p, uint8_t *data, size_t len, struct
         if (info.duplicate)
                 return; /* R64: answered when the original is committed */
         effects->appended = true;
+        partition_changed(p);
         leader_on_append(&p->leader, partition_log_end_offset(p->log), clock_mono_ms(), &e);
         partition_take_effects(p, &e, effects);
 }

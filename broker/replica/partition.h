@@ -37,6 +37,10 @@ struct partition {
         pthread_rwlock_t
                 reading; /* shared: reads of the log outside `lock`; exclusive: truncation and deletion */
 
+        /* Counts, under the lock, what a reader could notice: appends, moves of the HW or the log's ends,
+         * role and epoch. Who finds the number it has seen before need not look again. */
+        _Atomic uint32_t changes;
+
         pthread_mutex_t lock; /* all up to the next comment */
         struct uuid topic_id;
         struct partition_log *log; /* the log manager's; NULL once deleted */
@@ -125,15 +129,16 @@ struct partition_fetch_state {
         int64_t bytes;                /* that a read would find */
         int32_t diverging_epoch;      /* -1: none */
         int64_t diverging_end_offset;
+        uint32_t changes; /* the partition's count that this is the state of */
 };
-/* May it be served, and with how much? Progress of a follower is recorded only by partition_fetch_begin(),
- * once a request. */
-void partition_fetch_begin(struct partition *p, const struct partition_fetch *f, int64_t now_ms,
+/* May it be served, and with how much? @lease: asked by the caller, once for all partitions of a request
+ * (F2). Progress of a follower is recorded only by partition_fetch_begin(), once a request. */
+void partition_fetch_begin(struct partition *p, const struct partition_fetch *f, bool lease, int64_t now_ms,
                            struct partition_fetch_state *ret, struct partition_effects *ret_effects);
-void partition_fetch_check(struct partition *p, const struct partition_fetch *f,
+void partition_fetch_check(struct partition *p, const struct partition_fetch *f, bool lease,
                            struct partition_fetch_state *ret);
 /* Check again and append the batches to @out; *ret_n bytes. */
-void partition_fetch_read(struct partition *p, const struct partition_fetch *f, size_t max_bytes,
+void partition_fetch_read(struct partition *p, const struct partition_fetch *f, bool lease, size_t max_bytes,
                           bool min_one, struct buf *out, size_t *ret_n, struct partition_fetch_state *ret);
 
 /* --- follower (replication thread) --- */

@@ -71,7 +71,12 @@ static void check_locked(struct partition *p, const struct partition_fetch *f, b
         int64_t bound;
 
         *ret = (struct partition_fetch_state){
-                .hw = -1, .log_start_offset = -1, .diverging_epoch = -1, .diverging_end_offset = -1};
+                .hw = -1,
+                .log_start_offset = -1,
+                .diverging_epoch = -1,
+                .diverging_end_offset = -1,
+                .changes = atomic_load_explicit(&p->changes, memory_order_relaxed),
+        };
         ret->error = check_reader(p, f, lease);
         if (ret->error != KAFKA_NONE)
                 return;
@@ -89,20 +94,17 @@ static void check_locked(struct partition *p, const struct partition_fetch *f, b
                 ret->bytes = partition_log_bytes_between(p->log, f->offset, bound);
 }
 
-void partition_fetch_check(struct partition *p, const struct partition_fetch *f,
+void partition_fetch_check(struct partition *p, const struct partition_fetch *f, bool lease,
                            struct partition_fetch_state *ret)
 {
-        bool lease = partition_lease_valid(p);
-
         pthread_mutex_lock(&p->lock);
         check_locked(p, f, lease, ret);
         pthread_mutex_unlock(&p->lock);
 }
 
-void partition_fetch_begin(struct partition *p, const struct partition_fetch *f, int64_t now_ms,
+void partition_fetch_begin(struct partition *p, const struct partition_fetch *f, bool lease, int64_t now_ms,
                            struct partition_fetch_state *ret, struct partition_effects *ret_effects)
 {
-        bool lease = partition_lease_valid(p);
         struct leader_effects e;
 
         *ret_effects = (struct partition_effects){0};
@@ -121,14 +123,14 @@ void partition_fetch_begin(struct partition *p, const struct partition_fetch *f,
                 else
                         partition_take_effects(p, &e, ret_effects);
                 ret->hw = p->hw;
+                ret->changes = atomic_load_explicit(&p->changes, memory_order_relaxed);
         }
         pthread_mutex_unlock(&p->lock);
 }
 
-void partition_fetch_read(struct partition *p, const struct partition_fetch *f, size_t max_bytes,
+void partition_fetch_read(struct partition *p, const struct partition_fetch *f, bool lease, size_t max_bytes,
                           bool min_one, struct buf *out, size_t *ret_n, struct partition_fetch_state *ret)
 {
-        bool lease = partition_lease_valid(p);
         int64_t bound;
         int r;
 
@@ -150,9 +152,6 @@ void partition_fetch_read(struct partition *p, const struct partition_fetch *f, 
         else if (r < 0)
                 ret->error =
                         r == -ENOMEM || r == -EMSGSIZE ? KAFKA_UNKNOWN_SERVER_ERROR : KAFKA_STORAGE_ERROR;
-        /* F2: before each read reply, too. */
-        if (r == 0 && f->replica_id < 0 && !partition_lease_valid(p))
-                ret->error = KAFKA_NOT_LEADER_OR_FOLLOWER;
 }
 
 /* --- ListOffsets --- */

@@ -3,6 +3,10 @@
 
 #include "replica/partition.h"
 
+static inline void partition_changed(struct partition *p)
+{
+        atomic_fetch_add_explicit(&p->changes, 1, memory_order_release);
+}
 void partition_set_role(struct partition *p, enum replica_role role);
 void partition_go_offline(struct partition *p, int r);
 bool partition_lease_valid(const struct partition *p); /* without the lock: calls out */

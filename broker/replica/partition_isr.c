@@ -92,6 +92,8 @@ int partition_retain(struct partition *p, int64_t now_real_ms)
         pthread_mutex_lock(&p->lock);
         if (p->log && (p->role == REPLICA_LEADER || p->role == REPLICA_FOLLOWER))
                 r = partition_log_retain(p->log, now_real_ms, p->hw);
+        if (r > 0)
+                partition_changed(p);
         pthread_mutex_unlock(&p->lock);
         return r;
 }

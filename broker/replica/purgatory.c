@@ -283,14 +283,10 @@ static void hook_in(struct delayed_op *o)
         }
 }
 
-void purgatory_try_or_wait(struct purgatory *p, struct delayed_op *o, struct delayed_wait *waits,
-                           size_t n_waits, int64_t timeout_ms)
+void purgatory_wait(struct purgatory *p, struct delayed_op *o, struct delayed_wait *waits, size_t n_waits,
+                    int64_t timeout_ms)
 {
         o->purgatory = p;
-        if (answer_now(o, timeout_ms)) {
-                delayed_op_unref(o);
-                return;
-        }
         for (size_t i = 0; i < n_waits; i++)
                 list_init(&waits[i].node);
         o->waits = waits;
@@ -306,6 +302,15 @@ void purgatory_try_or_wait(struct purgatory *p, struct delayed_op *o, struct del
         if (!complete_if(o, NULL, false) && schedule(p, o) < 0)
                 (void)complete_if(o, NULL, true);
         delayed_op_unref(o); /* the caller's */
+}
+
+void purgatory_try_or_wait(struct purgatory *p, struct delayed_op *o, struct delayed_wait *waits,
+                           size_t n_waits, int64_t timeout_ms)
+{
+        if (answer_now(o, timeout_ms))
+                delayed_op_unref(o);
+        else
+                purgatory_wait(p, o, waits, n_waits, timeout_ms);
 }
 
 /* A referenced copy of the next operations behind @cursor, so that no key lock is held while they are tried.

@@ -76,5 +76,9 @@ void delayed_op_unref(struct delayed_op *o);
  * between the two is not missed (KAFKA-6653, 8334). The caller's reference is given up. */
 void purgatory_try_or_wait(struct purgatory *p, struct delayed_op *o, struct delayed_wait *waits,
                            size_t n_waits, int64_t timeout_ms);
+/* The same for who has just found that it is not satisfied, and @timeout_ms > 0: not tried before it is
+ * hooked in. */
+void purgatory_wait(struct purgatory *p, struct delayed_op *o, struct delayed_wait *waits, size_t n_waits,
+                    int64_t timeout_ms);
 /* Complete what waits under @k and is satisfied now; no lock may be held. Returns how many. */
 int32_t purgatory_check(struct purgatory_key *k);

@@ -1,9 +1,10 @@
 /* Fetch, of consumers and followers (§4.5): serve what is there, or wait in the purgatory until it is worth
  * it.
  *
- * The request is looked at twice. First, once: may each partition be read, how much is there, and, of a
- * follower, how far has it got. Then, when it is answered, now or later: everything is checked again and
- * read. */
+ * First, once a request: may each partition be read, how much is there, and, of a follower, how far has it
+ * got. When it is answered, now or later, what has changed since is looked at again, and what has bytes is
+ * read. A follower's request names hundreds of partitions of which one has news, so the others must cost as
+ * little as possible. */
 #include "replica/replica_internal.h"
 
 #include <errno.h>
@@ -16,7 +17,8 @@ struct fetch_part {
         struct partition_fetch fetch;
         int32_t index, topic;
         size_t max_bytes;
-        int16_t error;
+        struct partition_fetch_state
+                state;          /* as last seen; valid while the partition's count of changes stands */
         size_t read_at, read_n; /* in the response's records */
 };
 
@@ -43,15 +45,15 @@ struct fetch_op {
 
 /* --- the answer --- */
 
-static int64_t capped_bytes(const struct fetch_part *part, const struct partition_fetch_state *s)
+static int64_t capped_bytes(const struct fetch_part *part)
 {
-        return MIN(s->bytes, (int64_t)part->max_bytes);
+        return MIN(part->state.bytes, (int64_t)part->max_bytes);
 }
 
-static void fill_partition(struct fetch_op *op, struct fetch_part *part,
-                           const struct partition_fetch_state *s, struct fetch_response_partition *out,
+static void fill_partition(struct fetch_op *op, struct fetch_part *part, struct fetch_response_partition *out,
                            struct replica_hints *hints)
 {
+        const struct partition_fetch_state *s = &part->state;
         struct wire_str topic = op->topics[part->topic].name;
 
         out->partition_index = part->index;
@@ -67,29 +69,49 @@ static void fill_partition(struct fetch_op *op, struct fetch_part *part,
                              &out->current_leader.leader_id, &out->current_leader.leader_epoch);
 }
 
+static bool is_current(const struct fetch_part *part)
+{
+        return atomic_load_explicit(&part->p->changes, memory_order_acquire) == part->state.changes;
+}
+
 /* KIP-74: limits are for whole requests and partitions, but the first that has anything gets at least one
  * batch, or a reader could never get past a large one. */
-static int16_t read_part(struct fetch_op *op, struct fetch_part *part, struct buf *records,
-                         struct fetch_response_partition *out, struct replica_hints *hints)
+static void read_part(struct fetch_op *op, struct fetch_part *part, bool lease, struct buf *records)
 {
-        struct partition_fetch_state s = {.error = part->error,
-                                          .hw = -1,
-                                          .log_start_offset = -1,
-                                          .diverging_epoch = -1,
-                                          .diverging_end_offset = -1};
         size_t left = records->len < op->max_bytes ? op->max_bytes - records->len : 0;
 
         part->read_at = records->len;
         part->read_n = 0;
-        if (part->p)
-                partition_fetch_read(part->p, &part->fetch, MIN(part->max_bytes, left), records->len == 0,
-                                     records, &part->read_n, &s);
-        if (s.error != KAFKA_NONE) {
-                records->len = part->read_at;
-                part->read_n = 0;
+        if (!part->p || (is_current(part) && part->state.bytes == 0))
+                return;
+        partition_fetch_read(part->p, &part->fetch, lease, MIN(part->max_bytes, left), records->len == 0,
+                             records, &part->read_n, &part->state);
+        if (part->state.error == KAFKA_NONE)
+                return;
+        records->len = part->read_at;
+        part->read_n = 0;
+}
+
+static bool lease_valid(const struct replica_manager *m)
+{
+        return !m->ops.lease_valid || m->ops.lease_valid(m->ops.userdata);
+}
+
+/* F2: asked before and after the reads. A consumer gets nothing that was read while the lease ran out. */
+static void read_all(struct fetch_op *op, struct buf *records)
+{
+        bool lease = lease_valid(op->m);
+
+        for (size_t i = 0; i < op->n_parts; i++)
+                read_part(op, &op->parts[i], lease, records);
+        if (op->replica_id >= 0 || lease_valid(op->m))
+                return;
+        records->len = 0;
+        for (size_t i = 0; i < op->n_parts; i++) {
+                op->parts[i].read_n = 0;
+                if (op->parts[i].p)
+                        op->parts[i].state.error = KAFKA_NOT_LEADER_OR_FOLLOWER;
         }
-        fill_partition(op, part, &s, out, hints);
-        return s.error;
 }
 
 /* The buffer may have moved while it grew, so the slices are set when it is complete. */
@@ -171,8 +193,11 @@ static int build(struct fetch_op *op, struct replica_response *r)
         ret = fill_topics(op, r, body, outs);
         if (ret < 0)
                 return ret;
-        for (size_t i = 0; i < op->n_parts; i++)
-                r->failed |= read_part(op, &op->parts[i], &r->records, &outs[i], &hints) != KAFKA_NONE;
+        read_all(op, &r->records);
+        for (size_t i = 0; i < op->n_parts; i++) {
+                fill_partition(op, &op->parts[i], &outs[i], &hints);
+                r->failed |= op->parts[i].state.error != KAFKA_NONE;
+        }
         set_slices(op, r, outs);
         return add_endpoints(r, body, &hints);
 }
@@ -196,19 +221,22 @@ static bool must_answer(const struct partition_fetch_state *s)
         return s->error != KAFKA_NONE || s->diverging_epoch >= 0;
 }
 
-/* With min.bytes of at most one byte a change of one partition decides by itself; a follower's request has a
- * thousand others that need not be looked at. */
-static bool is_satisfied_by(struct fetch_op *op, const struct purgatory_key *hint)
+static void look_again(struct fetch_part *part, bool lease)
 {
-        struct partition_fetch_state s;
+        if (!is_current(part))
+                partition_fetch_check(part->p, &part->fetch, lease, &part->state);
+}
 
+/* With min.bytes of at most one byte a change of one partition decides by itself. */
+static bool is_satisfied_by(struct fetch_op *op, const struct purgatory_key *hint, bool lease)
+{
         for (size_t i = 0; i < op->n_parts; i++) {
                 struct fetch_part *part = &op->parts[i];
 
                 if (!part->p || &part->p->fetch_key != hint)
                         continue;
-                partition_fetch_check(part->p, &part->fetch, &s);
-                if (must_answer(&s) || capped_bytes(part, &s) >= MAX(op->min_bytes, (int64_t)1))
+                look_again(part, lease);
+                if (must_answer(&part->state) || capped_bytes(part) >= MAX(op->min_bytes, (int64_t)1))
                         return true;
         }
         return false;
@@ -218,20 +246,22 @@ static bool is_satisfied_by(struct fetch_op *op, const struct purgatory_key *hin
 static bool op_is_satisfied(struct delayed_op *base, const struct purgatory_key *hint)
 {
         struct fetch_op *op = container_of(base, struct fetch_op, base);
-        struct partition_fetch_state s;
+        bool lease = lease_valid(op->m);
         int64_t bytes = 0;
 
-        if (hint && is_satisfied_by(op, hint))
+        if (hint && is_satisfied_by(op, hint, lease))
                 return true;
         if (hint && op->min_bytes <= 1)
                 return false;
         for (size_t i = 0; i < op->n_parts; i++) {
-                if (!op->parts[i].p)
+                struct fetch_part *part = &op->parts[i];
+
+                if (!part->p)
                         return true;
-                partition_fetch_check(op->parts[i].p, &op->parts[i].fetch, &s);
-                if (must_answer(&s))
+                look_again(part, lease);
+                if (must_answer(&part->state))
                         return true;
-                bytes += capped_bytes(&op->parts[i], &s);
+                bytes += capped_bytes(part);
                 if (bytes >= op->min_bytes)
                         return true;
         }
@@ -256,18 +286,40 @@ static const struct delayed_op_ops fetch_ops = {
 
 /* --- building it --- */
 
-static int16_t find_part(struct fetch_op *op, const struct fetch_topic *t, struct fetch_part *part)
+/* Under the map lock. */
+static struct partition *find_part(struct fetch_op *op, const struct fetch_topic *t, int32_t index)
 {
-        if (op->call.version >= 13) {
-                part->p = replica_find_by_id(op->m, &t->id, part->index);
+        if (op->call.version >= 13)
+                return replica_find_locked(op->m, &t->id, sizeof(t->id), index, true);
+        if (t->name.len < 1 || t->name.len >= TOPIC_NAME_SIZE)
+                return NULL;
+        return replica_find_locked(op->m, t->name.data, (size_t)t->name.len, index, false);
+}
+
+static void find_parts(struct fetch_op *op)
+{
+        pthread_rwlock_rdlock(&op->m->map_lock);
+        for (size_t i = 0; i < op->n_parts; i++) {
+                struct fetch_part *part = &op->parts[i];
+
+                part->p = find_part(op, &op->topics[part->topic], part->index);
                 if (part->p)
-                        return KAFKA_NONE;
-                if (t->name.len < 0)
-                        return KAFKA_UNKNOWN_TOPIC_ID;
-        } else {
-                part->p = replica_find(op->m, t->name, part->index);
+                        op->waits[op->n_waits++].key = &part->p->fetch_key;
         }
-        return part->p ? KAFKA_NONE : replica_missing_error(op->m, t->name, part->index);
+        pthread_rwlock_unlock(&op->m->map_lock);
+}
+
+static void say_missing(struct fetch_op *op)
+{
+        for (size_t i = 0; op->n_waits < op->n_parts && i < op->n_parts; i++) {
+                struct fetch_part *part = &op->parts[i];
+                const struct fetch_topic *t = &op->topics[part->topic];
+
+                if (!part->p)
+                        part->state.error = op->call.version >= 13 && t->name.len < 0
+                                                    ? (int16_t)KAFKA_UNKNOWN_TOPIC_ID
+                                                    : replica_missing_error(op->m, t->name, part->index);
+        }
 }
 
 /* Names are copied: the request is gone when the answer is made. By id, the name is only for finding leaders.
@@ -296,9 +348,11 @@ static void take_part(struct fetch_op *op, int32_t topic, const struct fetch_req
                                              .current_leader_epoch = from->current_leader_epoch,
                                              .last_fetched_epoch = from->last_fetched_epoch,
                                              .offset = from->fetch_offset};
-        to->error = find_part(op, &op->topics[topic], to);
-        if (to->p)
-                op->waits[op->n_waits++].key = &to->p->fetch_key;
+        to->state = (struct partition_fetch_state){.hw = -1,
+                                                   .log_start_offset = -1,
+                                                   .diverging_epoch = -1,
+                                                   .diverging_end_offset = -1,
+                                                   .changes = UINT32_MAX /* never seen */};
 }
 
 static int take_request(struct fetch_op *op, const struct fetch_request *req)
@@ -323,6 +377,8 @@ static int take_request(struct fetch_op *op, const struct fetch_request *req)
                 for (int32_t j = 0; j < t->partitions.n; j++)
                         take_part(op, (int32_t)i, &t->partitions.items[j], &op->parts[op->n_parts++]);
         }
+        find_parts(op);
+        say_missing(op);
         return 0;
 }
 
@@ -368,22 +424,21 @@ static int16_t session_error(const struct fetch_request *req)
 static bool begin_all(struct fetch_op *op)
 {
         int64_t now_ms = clock_mono_ms(), bytes = 0;
-        bool answer = op->n_parts == 0;
+        bool answer = op->n_parts == 0, lease = lease_valid(op->m);
 
         for (size_t i = 0; i < op->n_parts; i++) {
                 struct fetch_part *part = &op->parts[i];
-                struct partition_fetch_state s;
                 struct partition_effects e;
 
                 if (!part->p) {
                         answer = true;
                         continue;
                 }
-                partition_fetch_begin(part->p, &part->fetch, now_ms, &s, &e);
+                partition_fetch_begin(part->p, &part->fetch, lease, now_ms, &part->state, &e);
                 /* R67: this may complete produce requests, whose answers must not wait for ours. */
                 replica_perform(op->m, part->p, &e);
-                answer |= must_answer(&s);
-                bytes += capped_bytes(part, &s);
+                answer |= must_answer(&part->state);
+                bytes += capped_bytes(part);
         }
         return answer || bytes >= op->min_bytes;
 }
@@ -403,5 +458,5 @@ void replica_manager_fetch(struct replica_manager *m, const struct fetch_request
                 delayed_op_unref(&op->base);
                 return;
         }
-        purgatory_try_or_wait(m->fetch, &op->base, op->waits, op->n_waits, req->max_wait_ms);
+        purgatory_wait(m->fetch, &op->base, op->waits, op->n_waits, req->max_wait_ms);
 }

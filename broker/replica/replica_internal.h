@@ -51,7 +51,9 @@ struct replica_manager {
 
 /* --- replica_map.c --- */
 struct partition *replica_find(struct replica_manager *m, struct wire_str topic, int32_t index);
-struct partition *replica_find_by_id(struct replica_manager *m, const struct uuid *id, int32_t index);
+/* The same under the map lock, which the caller holds for many look-ups; @prefix: name, or id if @by_id. */
+struct partition *replica_find_locked(struct replica_manager *m, const void *prefix, size_t len,
+                                      int32_t index, bool by_id);
 /* The code for a partition that is not here: is it somewhere else? */
 int16_t replica_missing_error(struct replica_manager *m, struct wire_str topic, int32_t index);
 /* --- replica_manager.c --- */

@@ -29,34 +29,30 @@ static struct partition_key key_of(const void *prefix, size_t len, int32_t index
         return k;
 }
 
-static struct partition *find_ref(struct replica_manager *m, const struct map *map,
-                                  const struct partition_key *k)
+struct partition *replica_find_locked(struct replica_manager *m, const void *prefix, size_t len,
+                                      int32_t index, bool by_id)
+{
+        struct partition_key k = key_of(prefix, len, index);
+        struct partition *p = map_get(by_id ? m->by_id : m->partitions, k.bytes, k.len);
+
+        return p ? partition_ref(p) : NULL;
+}
+
+static struct partition *find_ref(struct replica_manager *m, const void *prefix, size_t len, int32_t index)
 {
         struct partition *p;
 
         pthread_rwlock_rdlock(&m->map_lock);
-        p = map_get(map, k->bytes, k->len);
-        if (p)
-                (void)partition_ref(p);
+        p = replica_find_locked(m, prefix, len, index, false);
         pthread_rwlock_unlock(&m->map_lock);
         return p;
 }
 
 struct partition *replica_find(struct replica_manager *m, struct wire_str topic, int32_t index)
 {
-        struct partition_key k;
-
         if (topic.len < 1 || topic.len >= TOPIC_NAME_SIZE)
                 return NULL;
-        k = key_of(topic.data, (size_t)topic.len, index);
-        return find_ref(m, m->partitions, &k);
-}
-
-struct partition *replica_find_by_id(struct replica_manager *m, const struct uuid *id, int32_t index)
-{
-        struct partition_key k = key_of(id, sizeof(*id), index);
-
-        return find_ref(m, m->by_id, &k);
+        return find_ref(m, topic.data, (size_t)topic.len, index);
 }
 
 int16_t replica_missing_error(struct replica_manager *m, struct wire_str topic, int32_t index)

@@ -84,7 +84,7 @@ static void follower_at(struct partition *p, int32_t id, int64_t offset, int32_t
         struct partition_fetch_state s;
         struct partition_effects e;
 
-        partition_fetch_begin(p, &f, 0, &s, &e);
+        partition_fetch_begin(p, &f, true, 0, &s, &e);
         assert_int_equal(s.error, KAFKA_NONE);
 }
 
