@@ -122,8 +122,22 @@ static int on_accept(struct loop *l, int listener, uint32_t events, void *userda
         return 0;
 }
 
+/* Only ever a socket: a path mistyped in the configuration must not cost somebody a file. */
+static int remove_stale(const char *path)
+{
+        struct stat st;
+
+        if (lstat(path, &st) < 0)
+                return errno == ENOENT ? 0 : -errno;
+        if (!S_ISSOCK(st.st_mode))
+                return -EEXIST;
+        return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
+}
+
 static int open_socket(const char *path, const struct sockaddr_un *a)
 {
+        int r;
+
         cleanup_with(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
         if (fd < 0)
@@ -133,8 +147,9 @@ static int open_socket(const char *path, const struct sockaddr_un *a)
                 return -EADDRINUSE;
         if (errno != ENOENT && errno != ECONNREFUSED)
                 return -errno;
-        if (unlink(path) < 0 && errno != ENOENT)
-                return -errno;
+        r = remove_stale(path);
+        if (r < 0)
+                return r;
         closep(&fd); /* a socket that once tried to connect is not bound */
         fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0 || bind(fd, (const struct sockaddr *)a, sizeof(*a)) < 0 || chmod(path, 0600) < 0 ||

@@ -105,6 +105,17 @@ static int set_env(json_t *o, const char *key, const char *variable)
         return json_object_set_new(o, key, json_string(text)) < 0 ? -ENOMEM : 0;
 }
 
+/* No record is better than that of another stop, which may say "drained"; and without it there may be room
+ * for this one. */
+static int replace(const char *path, const json_t *o)
+{
+        int r = write_object(path, o);
+
+        if (r == 0 || unlink(path) < 0)
+                return r;
+        return write_object(path, o);
+}
+
 int drain_record_write(const char *path, const struct drain_status *s)
 {
         cleanup_with(json_decrefp) json_t *o = drain_status_to_json(s);
@@ -113,7 +124,7 @@ int drain_record_write(const char *path, const struct drain_status *s)
         if (!o)
                 return -ENOMEM;
         r = set_env(o, "invocation_id", "INVOCATION_ID");
-        return r < 0 ? r : write_object(path, o);
+        return r < 0 ? r : replace(path, o);
 }
 
 static json_t *read_object(const char *path)
@@ -132,6 +143,17 @@ static json_t *read_object(const char *path)
         return o;
 }
 
+static json_t *no_drain(const char *why)
+{
+        json_t *o = json_pack("{s:s, s:s}", "verdict", "none", "why", why);
+
+        if (o && set_env(o, "invocation_id", "INVOCATION_ID") < 0) {
+                json_decref(o);
+                return NULL;
+        }
+        return o;
+}
+
 /* The record in @path if this invocation of the unit wrote it, else one that says that there was no drain: a
  * record of an earlier stop must not pass for this one's. */
 static json_t *record_of_this_invocation(const char *path)
@@ -143,12 +165,15 @@ static json_t *record_of_this_invocation(const char *path)
         if (o && invocation && recorded && strcmp(invocation, recorded) == 0)
                 return o;
         json_decref(o);
-        o = json_pack("{s:s, s:s}", "verdict", "none", "why", "no_drain");
-        if (o && set_env(o, "invocation_id", "INVOCATION_ID") < 0) {
-                json_decref(o);
-                return NULL;
-        }
-        return o;
+        (void)unlink(path); /* it must not stay if ours cannot be written */
+        return no_drain("no_drain");
+}
+
+int drain_record_none(const char *path, const char *why)
+{
+        cleanup_with(json_decrefp) json_t *o = no_drain(why);
+
+        return o ? replace(path, o) : -ENOMEM;
 }
 
 int drain_record_exit(const char *path)

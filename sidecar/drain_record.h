@@ -14,6 +14,8 @@ void drain_record_change(struct drain_record *r, const struct drain_status *s, e
 
 /* Write @s to @path, replacing it atomically; the unit's INVOCATION_ID goes with it. -errno. */
 int drain_record_write(const char *path, const struct drain_status *s) must_check;
+/* For a stop whose drain did not begin: verdict "none", and @why. -errno. */
+int drain_record_none(const char *path, const char *why) must_check;
 /* ExecStopPost=: add how the service ended ($SERVICE_RESULT, $EXIT_CODE, $EXIT_STATUS) to the record of this
  * invocation; a stop that had no drain gets a record of its own with verdict "none". -errno. */
 int drain_record_exit(const char *path) must_check;

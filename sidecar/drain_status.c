@@ -328,6 +328,8 @@ static void add_verdict(struct line *l, const struct drain_status *s)
                 add(l, "Drain undone");
                 break;
         }
+        if (s->rf1_led > 0)
+                add(l, "; %" PRId32 " with a single replica stay%s", s->rf1_led, s->rf1_led == 1 ? "s" : "");
         if (s->message[0] != '\0')
                 add(l, "; %s", s->message);
         if (s->n_blocked > 0 && s->remaining > 0)

@@ -1,6 +1,7 @@
 /* stepdown-sidecar: options, configuration, and the daemon. */
 #include <curl/curl.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "sidecar.h"
 
 #define OVERRIDES_MAX 64
+#define HELP_COLUMN   26
 
 struct options {
         const char *config;
@@ -98,10 +100,12 @@ static void print_help(void)
         printf("usage: stepdown-sidecar [OPTIONS]\n\n"
                "Keeps a broker from being stopped before its partition leadership is handed "
                "over.\n\noptions:\n");
-        for (size_t i = 0; i < ARRAY_SIZE(option_rows); i++)
-                printf("  %s%s%-*s %s\n", option_rows[i].name, option_rows[i].arg ? " " : "",
-                       (int)(24 - strlen(option_rows[i].name)), option_rows[i].arg ? option_rows[i].arg : "",
-                       option_rows[i].help);
+        for (size_t i = 0; i < ARRAY_SIZE(option_rows); i++) {
+                const struct option_row *row = &option_rows[i];
+                int used = printf("  %s%s%s", row->name, row->arg ? " " : "", row->arg ? row->arg : "");
+
+                printf("%*s%s\n", MAX(HELP_COLUMN - used, 2), "", row->help);
+        }
         printf("\nconfiguration keys (YAML; environment " SIDECAR_ENV_PREFIX "KEY):\n\n");
         config_print_help(sidecar_config_rows, sidecar_config_n_rows);
 }
@@ -112,6 +116,7 @@ static int run(const struct sidecar_config *config)
         int r;
 
         slog_init("stepdown-sidecar");
+        (void)signal(SIGPIPE, SIG_IGN); /* a reader of our standard error may go away */
         if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
                 return 1;
         r = sidecar_new(config, &s);

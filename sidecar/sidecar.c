@@ -181,10 +181,8 @@ static const char *wrong_broker(struct sidecar *s, const json_t *request)
 
         if (wanted < 0 || wanted == own)
                 return NULL;
-        if (own >= 0 || wanted > INT32_MAX)
-                return "wrong_broker";
-        drain_run_set_broker(s->run, (int32_t)wanted);
-        return NULL;
+        /* Not "then it is that one": a question about another broker must not tell us who we are. */
+        return own >= 0 ? "wrong_broker" : "broker_not_known";
 }
 
 static json_t *do_drain(struct sidecar *s, const json_t *request)
@@ -264,6 +262,11 @@ static int on_signal(struct loop *l, int fd, uint32_t events, void *userdata)
         (void)events;
         if (read(fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
                 return 0;
+        if (info.ssi_signo == SIGHUP) {
+                slog_notice("reload-ignored",
+                            "no setting of the sidecar can be reloaded; restart it to change one");
+                return 0;
+        }
         st = drain_run_status(s->run);
         if (s->terminating || !drain_phase_is_active(st->state)) {
                 loop_stop(s->loop);
@@ -283,6 +286,7 @@ static int watch_signals(struct sidecar *s)
         (void)sigemptyset(&set);
         (void)sigaddset(&set, SIGTERM);
         (void)sigaddset(&set, SIGINT);
+        (void)sigaddset(&set, SIGHUP);
         if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
                 return -errno;
         s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -305,9 +309,14 @@ static int resume(struct sidecar *s)
         if (r == -ENOENT)
                 return 0;
         left_ms = r < 0 ? 0 : a.deadline_real_ms - clock_real_ms();
-        if (r < 0 || left_ms <= 0) {
+        if (r == 0 && left_ms <= 0)
+                r = -ETIME;
+        /* D2: which incarnation was to be drained is not known, and this may be the next one. */
+        if (r == 0 && a.epoch == DRAIN_UNKNOWN)
+                r = -ESTALE;
+        if (r < 0) {
                 slog_warning("resume-impossible", "the recorded drain cannot be taken up again",
-                             SL_STR("path", s->active_path), SL_ERR(r < 0 ? r : -ETIME));
+                             SL_STR("path", s->active_path), SL_ERR(r));
                 return active_drain_remove(s->active_path);
         }
         job = (struct drain_job){

@@ -2,6 +2,7 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -118,6 +119,15 @@ static void write_result(const struct options *o, const struct sidecar_config *c
                              SL_STR("path", path), SL_ERR(r));
 }
 
+static void record_none(const char *path, const char *why)
+{
+        int r = drain_record_none(path, why);
+
+        if (r < 0)
+                slog_warning("result-not-written", "cannot write the record of this stop",
+                             SL_STR("path", path), SL_ERR(r));
+}
+
 static int64_t main_pid(void)
 {
         const char *text = getenv("MAINPID");
@@ -186,6 +196,8 @@ static int do_drain(const struct options *o, const struct sidecar_config *config
         r = drain_session_run(&session, config, st);
         if (r < 0) {
                 (void)fprintf(stderr, "stepdown drain: %s\n", strerrordesc_np(-r));
+                if (session.under_systemd && o->wait)
+                        record_none(o->result_file ? o->result_file : config->result_file, "failed");
                 return CLI_FAILED;
         }
         if (o->wait && !o->undo)
@@ -225,11 +237,26 @@ static int run_with_config(const struct options *o, const struct sidecar_config 
         cleanup_with(freep) struct drain_status *st = calloc(1, sizeof(*st));
         int status;
 
+        (void)signal(SIGPIPE, SIG_IGN); /* a reader of what we say may go away; the drain goes on */
         if (!st || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
                 return CLI_FAILED;
         status = o->status ? do_status(o, config, st) : do_drain(o, config, st);
         curl_global_cleanup();
         return status;
+}
+
+/* A stop whose drain did not even begin, for the configuration is wrong: the record says so, and the one of
+ * an earlier stop must not stand for it (L6). Where the record belongs is in that configuration; what is left
+ * is the default. */
+static void record_no_config(const struct options *o)
+{
+        const char *path = o->result_file ? o->result_file : "/var/lib/stepdown-broker/last-stop.json";
+
+        if (!under_exec_stop() || o->status || o->undo)
+                return;
+        record_none(path, "configuration");
+        if (o->record_exit)
+                (void)!drain_record_exit(path); /* a failure was told of just now */
 }
 
 static int run(const struct cli_verb *self, int argc, char **argv)
@@ -249,8 +276,10 @@ static int run(const struct cli_verb *self, int argc, char **argv)
                 slog_info("drain-nothing", "the main process has exited already: nothing to drain");
                 return CLI_OK;
         }
-        if (load_config(&o, &config) < 0)
+        if (load_config(&o, &config) < 0) {
+                record_no_config(&o);
                 return CLI_USAGE;
+        }
         return o.record_exit ? do_record_exit(&o, &config) : run_with_config(&o, &config);
 }
 

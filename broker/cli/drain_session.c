@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/pidfd.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -21,6 +22,7 @@
 #include "notify.h"
 
 #define SILENCE_MS    3500 /* the sidecar speaks every second */
+#define ASK_AGAIN_MS  200
 #define LINE_BYTES    (256 * 1024)
 #define REQUEST_BYTES 8192
 
@@ -31,7 +33,7 @@ struct session {
         struct loop *loop;
         struct json_conn *sidecar; /* NULL: we do the work, or nobody does yet */
         struct drain_run *run;
-        struct loop_timer *tick, *silence, *deadline;
+        struct loop_timer *tick, *silence, *again, *deadline;
         struct loop_fd *signals, *main_process;
         int signal_fd, pid_fd;
         int64_t started_ms;
@@ -45,14 +47,24 @@ static void go_direct(struct session *s, const char *why);
 
 /* --- what is seen --- */
 
+/* In place: a line that wraps would leave its upper half behind, again and again. */
 static void show_live(const struct session *s, const struct drain_status *st)
 {
-        char line[200];
+        struct winsize w = {0};
+        char line[512];
+        size_t len = 0;
 
         if (!s->o->live)
                 return;
         drain_status_line(st, line, sizeof(line));
-        (void)fprintf(stderr, "\r\033[K%s", line);
+        if (ioctl(STDERR_FILENO, TIOCGWINSZ, &w) < 0 || w.ws_col == 0)
+                w.ws_col = 80;
+        for (int columns = 0; line[len]; len++) {
+                columns += ((unsigned char)line[len] & 0xc0) != 0x80; /* not for the rest of a character */
+                if (columns >= w.ws_col)
+                        break;
+        }
+        (void)fprintf(stderr, "\r\033[K%.*s", (int)len, line);
 }
 
 static bool is_enough(const struct session *s, const struct drain_status *st)
@@ -111,6 +123,14 @@ static int on_silence(struct loop *l, void *userdata)
         return 0;
 }
 
+/* The sidecar's DELETE of the drain before is on its way. A PUT of our own might overtake it, and be undone
+ * by it. */
+static void ask_again_later(struct session *s)
+{
+        loop_timer_disarm(s->silence);
+        loop_timer_arm(s->again, ASK_AGAIN_MS, 0);
+}
+
 static void on_line(struct json_conn *c, json_t *o, void *userdata)
 {
         cleanup_with(freep) struct drain_status *st = malloc(sizeof(*st));
@@ -119,7 +139,9 @@ static void on_line(struct json_conn *c, json_t *o, void *userdata)
 
         (void)c;
         loop_timer_arm(s->silence, SILENCE_MS, 0);
-        if (error)
+        if (error && strcmp(error, "undoing") == 0 && !s->o->undo)
+                ask_again_later(s);
+        else if (error)
                 go_direct(s, error);
         else if (!st || drain_status_from_json(json_object_get(o, "status"), st) < 0)
                 go_direct(s, "the sidecar's answer is none");
@@ -165,6 +187,22 @@ static json_t *request_json(const struct session *s, const char *op)
                 (void)json_object_set_new(o, "broker",
                                           json_integer(s->o->broker)); /* a failure shows in the send */
         return o;
+}
+
+static int on_again(struct loop *l, void *userdata)
+{
+        struct session *s = userdata;
+        cleanup_with(json_decrefp) json_t *request = NULL;
+
+        (void)l;
+        if (s->over || !s->sidecar)
+                return 0;
+        request = request_json(s, "drain");
+        if (!request || json_conn_send(s->sidecar, request) < 0)
+                go_direct(s, "the sidecar takes no request");
+        else
+                loop_timer_arm(s->silence, SILENCE_MS, 0);
+        return 0;
 }
 
 static int ask_sidecar(struct session *s, const char *op)
@@ -290,6 +328,10 @@ static int watch_signals(struct session *s)
         (void)sigaddset(&set, SIGHUP);
         if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
                 return -errno;
+        /* A closed terminal ends the wait. Under systemd there is none, and SIGHUP asks a service to reload:
+         * `systemctl kill --signal=HUP` sends it to us, too, and must not cost the drain. */
+        if (s->o->under_systemd)
+                (void)sigdelset(&set, SIGHUP);
         s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
         if (s->signal_fd < 0)
                 return -errno;
@@ -319,6 +361,8 @@ static int set_up(struct session *s)
         if (r == 0)
                 r = loop_add_timer(s->loop, on_silence, s, &s->silence);
         if (r == 0)
+                r = loop_add_timer(s->loop, on_again, s, &s->again);
+        if (r == 0)
                 r = loop_add_timer(s->loop, on_deadline, s, &s->deadline);
         return r;
 }
@@ -329,6 +373,7 @@ static void session_done(struct session *s)
         (void)drain_run_free(s->run);
         (void)loop_timer_remove(s->tick);
         (void)loop_timer_remove(s->silence);
+        (void)loop_timer_remove(s->again);
         (void)loop_timer_remove(s->deadline);
         (void)loop_fd_remove(s->signals);
         (void)loop_fd_remove(s->main_process);
