@@ -11,14 +11,28 @@
 
 #include "base/fs.h"
 
-int tmpdir_setup(void **state)
+static int setup_in(const char *pattern, void **state)
 {
-        char *dir = strdup("/tmp/stepdown-log-XXXXXX");
+        char *dir = strdup(pattern);
 
-        if (!dir || !mkdtemp(dir))
+        if (!dir || !mkdtemp(dir)) {
+                free(dir);
                 return -1;
+        }
         *state = dir;
         return 0;
+}
+
+int tmpdir_setup(void **state)
+{
+        return setup_in("/tmp/stepdown-log-XXXXXX", state);
+}
+
+int memdir_setup(void **state)
+{
+        if (access("/dev/shm", W_OK) == 0 && setup_in("/dev/shm/stepdown-log-XXXXXX", state) == 0)
+                return 0;
+        return tmpdir_setup(state);
 }
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)

@@ -14,6 +14,7 @@
 
 /* A directory of its own for each test, removed with everything in it; *state is its path. */
 int tmpdir_setup(void **state);
+int memdir_setup(void **state); /* in memory where that can be had: for tests that make thousands of files */
 int tmpdir_teardown(void **state);
 /* "<dir>/<name>" in memory that lives until the eighth call after it. */
 const char *tmpdir_path(void **state, const char *name);

@@ -124,7 +124,7 @@ static void disarm(void)
 static int quiet_setup(void **state)
 {
         slog_set_level((enum slog_level)0); /* every failure here is meant */
-        return tmpdir_setup(state);
+        return memdir_setup(state);
 }
 
 static int quiet_teardown(void **state)

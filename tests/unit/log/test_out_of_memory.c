@@ -167,9 +167,9 @@ static void a_manager_without_memory_says_so_or_works(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(no_memory_is_an_error_and_no_more, tmpdir_setup,
+                cmocka_unit_test_setup_teardown(no_memory_is_an_error_and_no_more, memdir_setup,
                                                 tmpdir_teardown),
-                cmocka_unit_test_setup_teardown(a_manager_without_memory_says_so_or_works, tmpdir_setup,
+                cmocka_unit_test_setup_teardown(a_manager_without_memory_says_so_or_works, memdir_setup,
                                                 tmpdir_teardown),
         };
 

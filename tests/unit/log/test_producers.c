@@ -202,7 +202,7 @@ static void sequences_wrap(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, tmpdir_setup, tmpdir_teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, memdir_setup, tmpdir_teardown)
                 T(a_batch_sent_twice_is_stored_once_and_a_gap_is_refused),
                 T(producers_are_known_after_a_clean_reopen),
                 T(producers_are_known_after_a_crash),

@@ -172,18 +172,18 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(a_read_begins_with_the_batch_that_contains_the_offset,
-                                                tmpdir_setup, tmpdir_teardown),
+                                                memdir_setup, tmpdir_teardown),
                 cmocka_unit_test_setup_teardown(a_read_gives_no_batch_that_reaches_beyond_the_bound,
-                                                tmpdir_setup, tmpdir_teardown),
+                                                memdir_setup, tmpdir_teardown),
                 cmocka_unit_test_setup_teardown(a_read_is_bounded_by_bytes_but_gives_one_batch_when_asked_to,
-                                                tmpdir_setup, tmpdir_teardown),
-                cmocka_unit_test_setup_teardown(an_offset_outside_the_log_is_refused, tmpdir_setup,
+                                                memdir_setup, tmpdir_teardown),
+                cmocka_unit_test_setup_teardown(an_offset_outside_the_log_is_refused, memdir_setup,
                                                 tmpdir_teardown),
-                cmocka_unit_test_setup_teardown(bytes_between_counts_what_reads_would_find, tmpdir_setup,
+                cmocka_unit_test_setup_teardown(bytes_between_counts_what_reads_would_find, memdir_setup,
                                                 tmpdir_teardown),
-                cmocka_unit_test_setup_teardown(damaged_indexes_never_give_a_wrong_answer, tmpdir_setup,
+                cmocka_unit_test_setup_teardown(damaged_indexes_never_give_a_wrong_answer, memdir_setup,
                                                 tmpdir_teardown),
-                cmocka_unit_test_setup_teardown(a_log_without_indexes_makes_them_again, tmpdir_setup,
+                cmocka_unit_test_setup_teardown(a_log_without_indexes_makes_them_again, memdir_setup,
                                                 tmpdir_teardown),
         };
 

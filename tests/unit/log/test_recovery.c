@@ -12,7 +12,7 @@
 static int quiet_setup(void **state)
 {
         slog_set_level(SLOG_ERROR); /* thousands of cuts are reported here */
-        return tmpdir_setup(state);
+        return memdir_setup(state);
 }
 
 /* The whole batches in the first @n bytes of @data: their number and the offset behind them. */

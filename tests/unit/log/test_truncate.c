@@ -200,7 +200,7 @@ static void two_logs_that_diverged_converge_by_their_epochs(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, tmpdir_setup, tmpdir_teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, memdir_setup, tmpdir_teardown)
                 T(a_log_truncated_anywhere_is_as_if_the_rest_had_never_come),
                 T(a_truncation_at_the_end_still_forgets_an_epoch_without_data),
                 T(an_emptied_segment_is_usable),
