@@ -49,6 +49,8 @@ static void gate_wait(struct gate *g)
 
 /* --- cluster and nodes --- */
 
+int64_t fixture_stop_timeout_ms;
+
 struct cluster *cluster_new(void)
 {
         static int number;
@@ -56,6 +58,7 @@ struct cluster *cluster_new(void)
         char connect[192];
 
         assert_non_null(c);
+        fixture_stop_timeout_ms = 60000;
         (void)snprintf(c->chroot, sizeof(c->chroot), "/cluster/%d", number++);
         (void)snprintf(connect, sizeof(connect), "%s%s", fixture_address(), c->chroot);
         c->admin = client_new_at(connect, 10000, 10000);
@@ -126,8 +129,9 @@ void node_start(struct cluster *c, int32_t id, enum node_kind kind)
         n->client = client_new_at(connect, n->proxy ? 3000 : 10000, 10000);
         client_connected(n->client);
         if (kind != NODE_BROKER) {
-                struct controller_options o = {
-                        .broker_id = id, .zk = n->client->z, .stop_replica_timeout_ms = 1500};
+                struct controller_options o = {.broker_id = id,
+                                               .zk = n->client->z,
+                                               .stop_replica_timeout_ms = fixture_stop_timeout_ms};
 
                 assert_int_equal(controller_new(&o, NULL, &n->controller), 0);
                 assert_int_equal(controller_start(n->controller), 0);

@@ -26,6 +26,8 @@ struct cluster {
         struct client *admin;             /* for looking at and changing znodes */
 };
 
+/* stop_replica_timeout_ms of controllers started from now on; cluster_new() sets a minute. */
+extern int64_t fixture_stop_timeout_ms;
 struct cluster *cluster_new(void);
 void cluster_free(struct cluster *c);
 enum node_kind { NODE_BROKER, NODE_CONTROLLER, NODE_PROXIED };

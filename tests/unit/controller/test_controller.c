@@ -211,6 +211,28 @@ static void a_controller_whose_znode_is_deleted_resigns_and_stands_again(void **
         assert_int_equal(epoch_znode(), 2);
 }
 
+/* A partition of ZooKeeper's own may show it another controller before it hears of its session's end. */
+static void a_controller_that_reads_another_name_resigns(void **state)
+{
+        struct seen *seen = seen_new();
+        struct zk_op ops[] = {
+                {.type = ZK_OP_DELETE, .path = ZNODE_CONTROLLER, .version = -1},
+                {.type = ZK_OP_CREATE_EPHEMERAL,
+                 .path = ZNODE_CONTROLLER,
+                 .data = "{\"version\":2,\"brokerid\":9,\"timestamp\":\"1\",\"kraftControllerEpoch\":-1}"},
+        };
+
+        (void)state;
+        node_start(c, 1, NODE_CONTROLLER);
+        wait_active(c, 1);
+        assert_int_equal(zk_multi(c->admin->z, c->admin->loop, ops, 2, on_seen, seen), 0);
+        assert_int_equal(seen_wait(seen), 0);
+        seen_free(seen);
+        wait_until(not_active, c->nodes[1].controller);
+        assert_int_equal(do_delete(c->admin, ZNODE_CONTROLLER, -1), 0);
+        wait_term(1, 2);
+}
+
 static void an_expired_session_makes_room_for_another_and_may_come_back(void **state)
 {
         struct node *n;
@@ -449,6 +471,8 @@ static void deletion_waits_for_a_broker_that_is_away(void **state)
 
         assert_int_equal(do_create(c->admin, "/admin/delete_topics/t", NULL, false), 0); /* as a tool asks */
         wait_told(c, 1, TOLD_UM, "t", 0, -2);
+        assert_int_equal(make_topic(c, "other", 1, 1, NULL), KAFKA_NONE);
+        assert_int_equal(drop_topic(c, "other"), KAFKA_NONE); /* deletions are at work */
         assert_int_equal(do_exists(c->admin, "/brokers/topics/t", NULL), 0);
         node_start(c, 2, NODE_BROKER);
         wait_until(is_absent, &gone);
@@ -683,6 +707,12 @@ static void a_leader_changes_its_isr_through_the_controller(void **state)
         assert_int_equal(st.n_isr, 3);
         assert_int_equal(version, 2);
 
+        /* KAFKA-1382: the write went through, only its reply was lost */
+        zk_faults_lose_replies("/t/partitions/0/state", 1);
+        shrink.partition_epoch = 2;
+        assert_int_equal(propose_isr(c, &shrink), KAFKA_NONE);
+        assert_int_equal(zk_faults_left(), 0);
+
         c->nodes[2].epoch--; /* an earlier life */
         assert_int_equal(propose_isr(c, &shrink), KAFKA_STALE_BROKER_EPOCH);
         c->nodes[2].epoch++;
@@ -737,6 +767,7 @@ int main(int argc, char **argv)
                 TEST(others_know_the_controller_and_follow_it_when_it_stops),
                 TEST(a_controller_whose_epoch_was_counted_up_writes_nothing_and_resigns),
                 TEST(a_controller_whose_znode_is_deleted_resigns_and_stands_again),
+                TEST(a_controller_that_reads_another_name_resigns),
                 TEST(an_expired_session_makes_room_for_another_and_may_come_back),
                 TEST(a_lost_reply_to_the_election_does_not_lose_the_office),
                 TEST(a_lost_reply_to_a_state_write_is_recognised),

@@ -13,13 +13,25 @@
 static struct cluster *c;
 static struct drain_seen seen;
 
-static int setup(void **state)
+static int begin(int64_t stop_timeout_ms)
 {
-        (void)state;
         c = cluster_new();
+        fixture_stop_timeout_ms = stop_timeout_ms;
         cluster_start(c, 3);
         wait_live(c, 1, 3);
         return 0;
+}
+
+static int setup(void **state)
+{
+        (void)state;
+        return begin(60000);
+}
+
+static int setup_impatient(void **state)
+{
+        (void)state;
+        return begin(500);
 }
 
 static int teardown(void **state)
@@ -200,6 +212,27 @@ static void a_thousand_partitions_drain_and_stay_led_in_sync_throughout(void **s
         assert_int_equal(fake_broker_n_led(broker(3)), 0);
 }
 
+/* The controller may be what stops next: then only its successor would tell the new leaders, after an
+ * election. */
+static void it_is_not_called_drained_before_the_new_leaders_know(void **state)
+{
+        const int32_t ids[] = {2, 3};
+
+        (void)state;
+        topic("t", 1, 2, ids);
+        fake_broker_hold(broker(3), TOLD_LAI, true);
+        drain_start(c, 2, -1, NULL, &seen);
+        wait_leader(c, "t", 0, 3);
+        wait_isr("t", 0, 2, false);
+        do {
+                drain_get(c, 2, &seen);
+                assert_int_equal(seen.status.state, DRAIN_DRAINING);
+        } while (seen.status.leaders_remaining > 0);
+        fake_broker_release(broker(3));
+        drain_wait(c, 2, DRAIN_DRAINED, &seen);
+        assert_true(fake_broker_leads(broker(3), "t", 0));
+}
+
 /* --- followers --- */
 
 /* R11, D7: an acks=all producer must not wait for a follower that has left, nor the leader take it back. */
@@ -316,6 +349,7 @@ static void two_that_drain_together_do_not_hand_over_to_each_other(void **state)
         drain_start(c, 3, -1, NULL, &seen);
         drain_wait(c, 3, DRAIN_INCOMPLETE, &seen);
         assert_int_equal(seen.status.leaders_remaining, 1);
+        fake_broker_release(broker(2));
         drain_wait(c, 2, DRAIN_INCOMPLETE, &seen);
         assert_int_equal(state_of(c, "t", 0).leader, 2);
         assert_int_equal(state_of(c, "t", 1).leader, 3);
@@ -366,6 +400,7 @@ static void a_new_topic_avoids_a_draining_broker(void **state)
         }
         drain_get(c, 2, &seen);
         assert_int_equal(seen.status.leaders_remaining, 0);
+        assert_int_equal(fake_broker_count(broker(2), TOLD_LAI, "t"), 0);
 }
 
 static void a_failure_elsewhere_does_not_bring_leadership_back(void **state)
@@ -661,8 +696,11 @@ int main(int argc, char **argv)
                 TEST(the_old_leader_hears_of_it_and_stops_fetching),
                 TEST(the_new_leader_is_told_before_the_old_one),
                 TEST(a_thousand_partitions_drain_and_stay_led_in_sync_throughout),
+                TEST(it_is_not_called_drained_before_the_new_leaders_know),
                 TEST(stop_replica_is_acknowledged_before_the_isr_shrinks),
-                TEST(a_broker_that_never_acknowledges_leaves_the_isr_after_the_timeout),
+                cmocka_unit_test_setup_teardown(
+                        a_broker_that_never_acknowledges_leaves_the_isr_after_the_timeout, setup_impatient,
+                        teardown),
                 TEST(a_fenced_stop_replica_is_sent_again),
                 TEST(a_leader_alone_in_its_isr_stays_with_its_reason_and_moves_by_itself_later),
                 TEST(the_last_of_two_is_not_drained_after_the_first),
