@@ -352,9 +352,58 @@ int log_manager_write_hw_checkpoint(struct log_manager *m, const struct log_hw *
         return r;
 }
 
+struct held_logs {
+        struct partition_log **items; /* references */
+        size_t n;
+};
+
+static void held_logs_donep(struct held_logs *h)
+{
+        for (size_t i = 0; i < h->n; i++)
+                partition_log_unref(h->items[i]);
+        free(h->items);
+}
+
+/* References to the logs that have something to be done at leisure. */
+static int hold_rolled(struct log_manager *m, struct held_logs *ret)
+{
+        size_t cursor = 0;
+        void *value;
+
+        pthread_mutex_lock(&m->lock);
+        ret->items = calloc(map_count(m->logs) + 1, sizeof(struct partition_log *));
+        while (ret->items && map_next(m->logs, &cursor, NULL, NULL, &value)) {
+                struct managed_log *l = value;
+
+                if (partition_log_flush_wanted(l->log) || log_has_retired(l->log))
+                        ret->items[ret->n++] = partition_log_ref(l->log);
+        }
+        pthread_mutex_unlock(&m->lock);
+        return ret->items ? 0 : -ENOMEM;
+}
+
+/* Sealed segments are flushed (Kafka does so at each roll), so that the next start after a crash need not
+ * read them; and the files of deleted ones unlinked. */
+static int flush_rolled(struct log_manager *m)
+{
+        cleanup_with(held_logs_donep) struct held_logs rolled = {0};
+        int r = hold_rolled(m, &rolled);
+
+        for (size_t i = 0; r == 0 && i < rolled.n; i++) {
+                struct partition_log *l = rolled.items[i];
+                int flushed = partition_log_flush_wanted(l) ? partition_log_flush(l) : 0;
+
+                if (flushed < 0) /* its recovery point stays */
+                        slog_warning("log-flush-failed", "a sealed segment could not be flushed; tried again",
+                                     SL_STR("dir", l->dir), SL_ERR(flushed));
+                (void)partition_log_reap(l); /* a number */
+        }
+        return r;
+}
+
 int log_manager_write_recovery_points(struct log_manager *m)
 {
-        int r = 0;
+        int r = flush_rolled(m);
 
         for (size_t i = 0; r == 0 && i < m->n_dirs; i++)
                 r = write_checkpoint(m, &m->dirs[i], CHECKPOINT_RECOVERY);

@@ -57,8 +57,10 @@ struct log_hw {
         int64_t hw;
 };
 int log_manager_write_hw_checkpoint(struct log_manager *m, const struct log_hw *hws, size_t n)
-        must_check;                                                      /* [any one thread] */
-int log_manager_write_recovery_points(struct log_manager *m) must_check; /* [any one thread] */
+        must_check; /* [any one thread] */
+/* Flush the logs that sealed a segment since the last time, unlink what retention deleted, and write the
+ * recovery points. Long: not from the control thread. [any one thread, the logs' locks not held] */
+int log_manager_write_recovery_points(struct log_manager *m) must_check;
 /* Called for every log. */
 void log_manager_each(struct log_manager *m,
                       void (*fn)(const char *topic, int32_t partition, struct partition_log *l, void *ud),

@@ -134,6 +134,16 @@ int partition_log_retain(struct partition_log *l, int64_t now_ms, int64_t hw)
         return r < 0 ? log_storage_error(l, r) : n;
 }
 
+bool log_has_retired(struct partition_log *l)
+{
+        bool any;
+
+        pthread_mutex_lock(&l->lock);
+        any = l->retired.n > 0;
+        pthread_mutex_unlock(&l->lock);
+        return any;
+}
+
 size_t partition_log_reap(struct partition_log *l)
 {
         struct segment_list doomed;

@@ -74,6 +74,8 @@ int log_write_epochs(struct partition_log *l) must_check;
  * changed. */
 int log_enter_epoch(struct partition_log *l, int32_t epoch, int64_t start_offset) must_check;
 
+/* Has retention left files to be unlinked? Any thread. */
+bool log_has_retired(struct partition_log *l);
 /* Will a close leave something that is to be synced? */
 bool log_close_writes(const struct partition_log *l);
 /* Sync what partition_log_close() wrote, and the log: a clean start believes both. */

@@ -185,6 +185,38 @@ static void after_a_crash_logs_are_recovered_from_their_recovery_points(void **s
         log_manager_free(m);
 }
 
+static void sealed_segments_are_flushed_before_the_recovery_points_are_written(void **state)
+{
+        struct log_manager *m = open_manager(state, 1);
+        cleanup_with(buf_donep) struct buf b = {0};
+
+        append_many(get(m, "t", 0), 3, (struct made){.value_bytes = 100}, 1);
+        append_many(get(m, "t", 1), 30, (struct made){.value_bytes = 100}, 1);
+        assert_true(partition_log_flush_wanted(get(m, "t", 1)));
+        assert_int_equal(log_manager_write_recovery_points(m), 0);
+        assert_false(partition_log_flush_wanted(get(m, "t", 1)));
+        file_read(tmpdir_path(state, "d0/recovery-point-offset-checkpoint"), &b);
+        assert_non_null(strstr(buf_cstr(&b), "t 0 0\n")); /* replication is what keeps this one */
+        assert_non_null(strstr(buf_cstr(&b), "t 1 30\n"));
+        log_manager_free(m);
+}
+
+static void what_retention_deleted_is_unlinked_with_the_recovery_points(void **state)
+{
+        struct log_manager *m = open_manager(state, 1);
+        struct log_config c = small_config();
+
+        c.retention_bytes = 1;
+        append_many(get(m, "t", 0), 40, (struct made){.value_bytes = 100}, 1);
+        partition_log_set_config(get(m, "t", 0), &c);
+        assert_int_equal(log_manager_write_recovery_points(m), 0);
+        assert_true(partition_log_retain(get(m, "t", 0), 0, 40) > 0);
+        assert_true(count_files(tmpdir_path(state, "d0/t-0"), ".deleted") > 0);
+        assert_int_equal(log_manager_write_recovery_points(m), 0);
+        assert_int_equal(count_files(tmpdir_path(state, "d0/t-0"), ".deleted"), 0);
+        log_manager_free(m);
+}
+
 static void high_watermarks_come_back_for_every_partition(void **state)
 {
         struct log_manager *m = open_manager(state, 2);
@@ -405,6 +437,8 @@ int main(void)
                 T(a_directory_of_another_broker_or_cluster_is_refused_with_both_ids),
                 T(the_clean_marker_is_there_after_a_clean_close_and_only_until_the_next_start),
                 T(after_a_crash_logs_are_recovered_from_their_recovery_points),
+                T(sealed_segments_are_flushed_before_the_recovery_points_are_written),
+                T(what_retention_deleted_is_unlinked_with_the_recovery_points),
                 T(high_watermarks_come_back_for_every_partition),
                 T(a_malformed_checkpoint_stops_the_start),
                 T(a_deleted_log_is_gone_and_an_interrupted_deletion_is_finished),
