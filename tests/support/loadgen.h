@@ -67,7 +67,7 @@ void partitions_done(struct partitions *p);
 
 /* --- loadgen_options.c --- */
 struct options {
-        const char *bootstrap, *topic, *stats_file, *codec, *acks, *only, *only_file;
+        const char *bootstrap, *topic, *stats_file, *codec, *acks, *only, *only_file, *debug;
         int64_t partitions, rate, duration_ms, size, interval_ms, drain_timeout_ms, delivery_timeout_ms;
         int64_t linger_ms, mock;
         const char *idempotence;

@@ -43,6 +43,8 @@ static const struct row rows[] = {
          "one JSON object, replaced atomically every interval"},
         {"interval", "MS", OPT_INT, AT(interval_ms), "200", 10, 60000, NULL, "of the statistics"},
         {"json", NULL, OPT_FLAG, AT(json), NULL, 0, 0, NULL, "a JSON line on stdout every interval"},
+        {"debug", "C[,…]", OPT_TEXT, AT(debug), NULL, 0, 0, NULL,
+         "contexts that the client library traces, such as msg,topic,metadata (implies --verbose)"},
         {"verbose", NULL, OPT_FLAG, AT(verbose), NULL, 0, 0, NULL, "what the client library says"},
         {"help", NULL, OPT_FLAG, AT(help), NULL, 0, 0, NULL, "this text"},
         {"mock", "N", OPT_INT, AT(mock), "0", 0, 100, NULL, NULL}, /* the library's own broker simulation */

@@ -54,19 +54,20 @@ rd_kafka_t *producer_new(struct run *run)
                 {"queue.buffering.max.messages", o->rate > 0 ? "2000000" : "200000"},
                 {"queue.buffering.max.kbytes", "1048576"},
                 /* a leader that moves must be found again quickly */
-                {"retry.backoff.ms", "20"},
+                {"retry.backoff.ms", "10"},
                 {"reconnect.backoff.ms", "20"},
                 {"reconnect.backoff.max.ms", "200"},
-                {"topic.metadata.refresh.fast.interval.ms", "50"},
+                {"topic.metadata.refresh.fast.interval.ms", "10"},
                 {"topic.metadata.refresh.interval.ms", "5000"},
                 {"topic.metadata.refresh.sparse", "true"},
                 {"socket.nagle.disable", "true"},
+                {"debug", o->debug},
                 {NULL, NULL},
         };
 
         (void)snprintf(linger, sizeof(linger), "%" PRId64, o->linger_ms);
         (void)snprintf(delivery, sizeof(delivery), "%" PRId64, o->delivery_timeout_ms);
-        return client_new(RD_KAFKA_PRODUCER, properties, o->verbose, on_delivery, run);
+        return client_new(RD_KAFKA_PRODUCER, properties, o->verbose || o->debug, on_delivery, run);
 }
 
 /* False: the library's queue is full, or it has failed for good. */
