@@ -33,7 +33,7 @@ void fetch_entry_ready(struct fetch_entry *e, enum fetch_lane_id from)
 
         withdraw(e);
         e->state = FETCH_READY;
-        e->lane = fetch_lanes_place(&e->f->core, from, hot);
+        e->lane = fetch_lanes_place(&e->f->core, from, hot, e->shard);
         list_push_back(&e->f->ready[e->lane], &e->node);
 }
 
@@ -55,6 +55,7 @@ void fetch_entry_ranging(struct fetch_entry *e)
 void fetch_entry_drop(struct fetch_entry *e)
 {
         withdraw(e);
+        fetch_lanes_resize(&e->f->core, --e->f->n_entries);
         e->p->fetch = NULL;
         (void)partition_unref(e->p);
         free(e);
@@ -163,9 +164,9 @@ void fetcher_schedule(struct fetcher *f)
         }
         if (again)
                 regroup(f);
-        for (enum fetch_lane_id i = 0; i < N_FETCH_LANES; i++) {
+        for (int i = 0; i < N_FETCH_LANES; i++) {
                 if (!f->core.busy[i] && !list_empty(&f->ready[i]))
-                        send_lane(f, i);
+                        send_lane(f, (enum fetch_lane_id)i);
         }
 }
 
@@ -293,6 +294,8 @@ static int start_fetching(struct fetchers *o, struct partition *p, int32_t leade
         e->state = FETCH_READY;
         e->last_data_ms = INT64_MIN / 2;
         e->leader_hw = -1;
+        e->shard = f->next_shard++;
+        fetch_lanes_resize(&f->core, ++f->n_entries);
         p->fetch = e;
         fetch_entry_ready(e, LANE_ANY);
         return 0;

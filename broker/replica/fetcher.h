@@ -5,7 +5,7 @@
  * time:
  *
  *   COLD  most partitions; waits up to replica.fetch.wait.max.ms
- *   HOT   those that had data lately: an append costs a request of these only, not of all
+ *   HOT   up to eight, for those that had data lately: an append costs a request of some dozens, not of all
  *   NEW   those added while the others were waiting; short waits, so that a partition that comes next is not
  * kept (the gap in a drain) and these soon join the others
  *

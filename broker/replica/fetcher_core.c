@@ -4,27 +4,36 @@
 #define HOT_MS      1000 /* without data for so long a partition is cold */
 #define NEW_WAIT_MS 2    /* bounds how long a partition that is added waits for its first fetch */
 #define CHURN_ROUND_MS                                                                                       \
-        100          /* the round after one in which partitions came: more will, and NEW is to stay short */
-#define GATHER_MS 15 /* how long lanes are held for each other at the deadline */
-#define NEAR_MS   2  /* leaders' timers are not finer */
+        100 /* the round after one in which partitions came: more will, and NEW is to stay short */
+#define GATHER_MS             15 /* how long lanes are held for each other at the deadline */
+#define NEAR_MS               2  /* leaders' timers are not finer */
+#define PARTITIONS_A_HOT_LANE 64
 
 bool fetch_lanes_is_hot(int64_t last_data_ms, int64_t now_ms)
 {
         return now_ms - last_data_ms <= HOT_MS;
 }
 
-enum fetch_lane_id fetch_lanes_place(struct fetch_lanes *l, enum fetch_lane_id from, bool hot)
+void fetch_lanes_resize(struct fetch_lanes *l, size_t n_partitions)
 {
-        enum fetch_lane_id wanted = hot ? LANE_HOT : LANE_COLD;
-        const enum fetch_lane_id others[] = {from == LANE_ANY ? LANE_NEW : from, LANE_NEW, LANE_HOT,
-                                             LANE_COLD};
+        l->n_hot = (uint32_t)MIN(n_partitions / PARTITIONS_A_HOT_LANE + 1, (size_t)FETCH_HOT_LANES_MAX);
+}
+
+enum fetch_lane_id fetch_lanes_place(struct fetch_lanes *l, enum fetch_lane_id from, bool hot, uint32_t shard)
+{
+        enum fetch_lane_id wanted =
+                hot ? (enum fetch_lane_id)(LANE_HOT + shard % MAX(l->n_hot, (uint32_t)1)) : LANE_COLD;
 
         if (!l->busy[wanted])
                 return wanted;
         l->misplaced = true;
-        for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
-                if (!l->busy[others[i]])
-                        return others[i];
+        if (from != LANE_ANY && !l->busy[from])
+                return from;
+        if (!l->busy[LANE_NEW])
+                return LANE_NEW;
+        for (int i = 0; i < N_FETCH_LANES; i++) {
+                if (!l->busy[i])
+                        return (enum fetch_lane_id)i;
         }
         return LANE_NEW; /* the first to be back */
 }

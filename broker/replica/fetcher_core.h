@@ -6,11 +6,14 @@
 
 #include "base/util.h"
 
-enum fetch_lane_id { LANE_COLD, LANE_HOT, LANE_NEW, N_FETCH_LANES };
+#define FETCH_HOT_LANES_MAX 8
+
+enum fetch_lane_id { LANE_COLD, LANE_NEW, LANE_HOT, N_FETCH_LANES = LANE_HOT + FETCH_HOT_LANES_MAX };
 #define LANE_ANY N_FETCH_LANES
 
 struct fetch_lanes {
         int64_t wait_max_ms;
+        uint32_t n_hot;           /* hot lanes in use, see fetch_lanes_resize(); 0 counts as 1 */
         bool busy[N_FETCH_LANES]; /* a Fetch is in flight */
         bool misplaced;           /* some partition is not where it belongs: regroup at the deadline */
         bool churning;            /* the last round ended with regrouping: the next one is short */
@@ -21,9 +24,13 @@ struct fetch_lanes {
 
 /* Had data lately: its next append should not cost a request of everything. */
 bool fetch_lanes_is_hot(int64_t last_data_ms, int64_t now_ms);
+/* So many hot lanes that one append costs a request of some dozens of partitions. */
+void fetch_lanes_resize(struct fetch_lanes *l, size_t n_partitions);
 /* The lane for a partition that is ready. @from: the lane it came back on, LANE_ANY when it was just added.
- * Busy only if all are. */
-enum fetch_lane_id fetch_lanes_place(struct fetch_lanes *l, enum fetch_lane_id from, bool hot);
+ * @shard: any number that stays the partition's own, to spread them over the hot lanes. Busy only if all are.
+ */
+enum fetch_lane_id fetch_lanes_place(struct fetch_lanes *l, enum fetch_lane_id from, bool hot,
+                                     uint32_t shard);
 /* @lane is sent now; returns the longest wait to ask the leader for, in ms. */
 int64_t fetch_lanes_send(struct fetch_lanes *l, enum fetch_lane_id lane, int64_t now_ms);
 void fetch_lanes_returned(struct fetch_lanes *l, enum fetch_lane_id lane, int64_t now_ms);

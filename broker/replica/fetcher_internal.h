@@ -17,6 +17,7 @@ struct fetch_entry {         /* one partition followed through one fetcher in on
         int32_t epoch, failures;
         enum fetch_state state;
         enum fetch_lane_id lane;
+        uint32_t shard;
         size_t sent_at; /* in flight: its place in the lane's list */
         int64_t last_data_ms, due_ms;
         /* As of the latest request. Nobody but the fetcher moves a follower's end, so it stands as long as
@@ -43,6 +44,8 @@ struct fetcher { /* one source broker */
         bool has_endpoint, closing;
         struct fetch_lane lanes[N_FETCH_LANES];
         struct fetch_lanes core;
+        size_t n_entries;
+        uint32_t next_shard;
         struct kclient *range_client;
         struct list ready[N_FETCH_LANES], delayed;
         struct loop_timer *timer;
