@@ -39,6 +39,7 @@ struct log_manager *log_manager_free(struct log_manager *m)
                 while (map_next(m->logs, &cursor, NULL, NULL, &l))
                         managed_log_free(l);
         m->logs = map_free(m->logs);
+        manager_forget_doomed(m);
         for (size_t i = 0; i < m->n_dirs; i++)
                 dir_done(&m->dirs[i]);
         free(m->dirs);
@@ -236,6 +237,8 @@ int log_manager_get(struct log_manager *m, const char *topic, int32_t partition,
 int log_manager_delete(struct log_manager *m, const char *topic, int32_t partition)
 {
         cleanup_with(managed_log_freep) struct managed_log *l = find(m, topic, partition);
+        char doomed[PATH_MAX];
+        int r;
 
         if (!l)
                 return -ENOENT;
@@ -243,7 +246,8 @@ int log_manager_delete(struct log_manager *m, const char *topic, int32_t partiti
         (void)map_remove_str(m->logs, l->name); /* it is @l */
         pthread_mutex_unlock(&m->lock);
         l->dir->n_partitions--;
-        return partition_log_delete(TAKE_PTR(l->log));
+        r = log_rename_deleted(l->log, doomed);
+        return r < 0 ? r : manager_doom_dir(m, doomed);
 }
 
 void log_manager_each(struct log_manager *m,
@@ -405,6 +409,7 @@ int log_manager_write_recovery_points(struct log_manager *m)
 {
         int r = flush_rolled(m);
 
+        manager_remove_doomed(m);
         for (size_t i = 0; r == 0 && i < m->n_dirs; i++)
                 r = write_checkpoint(m, &m->dirs[i], CHECKPOINT_RECOVERY);
         return r;

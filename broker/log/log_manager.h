@@ -37,6 +37,8 @@ int log_manager_set_cluster_id(struct log_manager *m, const char *cluster_id) mu
  * it. -ENOENT; -EINVAL: no topic name. */
 int log_manager_get(struct log_manager *m, const char *topic, int32_t partition, bool create,
                     struct partition_log **ret) must_check;
+/* Gone at once for everybody; the files go with the next log_manager_write_recovery_points(), or at the next
+ * start: to unlink thousands would keep the control thread for seconds. */
 int log_manager_delete(struct log_manager *m, const char *topic, int32_t partition) must_check;
 
 /* The id of the topic whose partition this is (partition.metadata), so that a topic of the same name that was
@@ -58,8 +60,9 @@ struct log_hw {
 };
 int log_manager_write_hw_checkpoint(struct log_manager *m, const struct log_hw *hws, size_t n)
         must_check; /* [any one thread] */
-/* Flush the logs that sealed a segment since the last time, unlink what retention deleted, and write the
- * recovery points. Long: not from the control thread. [any one thread, the logs' locks not held] */
+/* Flush the logs that sealed a segment since the last time, unlink what retention and log_manager_delete()
+ * left, and write the recovery points. Long: not from the control thread. [any one thread, no log's lock
+ * held] */
 int log_manager_write_recovery_points(struct log_manager *m) must_check;
 /* Called for every log. */
 void log_manager_each(struct log_manager *m,

@@ -15,6 +15,7 @@
 #include "base/parse.h"
 #include "base/slog.h"
 #include "log/checkpoint.h"
+#include "log/log_dir.h"
 
 #define SMALL_FILE_MAX 65536
 
@@ -280,4 +281,55 @@ int manager_write_topic_id(const struct managed_dir *d, const char *name, const 
         n = snprintf(text, sizeof(text), "version: 0\ntopic_id: %s\n", id_text);
         /* Not synced, as the directory it is in: the controller tells it again. */
         return r < 0 ? r : checkpoint_replace_unsynced(path, text, (size_t)n);
+}
+
+/* --- deleted logs --- */
+
+int manager_doom_dir(struct log_manager *m, const char *path)
+{
+        char *copy = strdup(path), **grown = NULL;
+
+        pthread_mutex_lock(&m->lock);
+        if (copy)
+                grown = realloc(m->doomed, (m->n_doomed + 1) * sizeof(*grown));
+        if (grown) {
+                m->doomed = grown;
+                m->doomed[m->n_doomed++] = copy;
+        }
+        pthread_mutex_unlock(&m->lock);
+        if (grown)
+                return 0;
+        free(copy);
+        return log_dir_remove(path);
+}
+
+void manager_remove_doomed(struct log_manager *m)
+{
+        char **doomed;
+        size_t n;
+
+        pthread_mutex_lock(&m->lock);
+        doomed = m->doomed;
+        n = m->n_doomed;
+        m->doomed = NULL;
+        m->n_doomed = 0;
+        pthread_mutex_unlock(&m->lock);
+        for (size_t i = 0; i < n; i++) {
+                int r = log_dir_remove(doomed[i]);
+
+                if (r < 0)
+                        slog_warning("log-delete-failed", "a deleted log's files stay until the next start",
+                                     SL_STR("dir", doomed[i]), SL_ERR(r));
+                free(doomed[i]);
+        }
+        free(doomed);
+}
+
+void manager_forget_doomed(struct log_manager *m)
+{
+        for (size_t i = 0; i < m->n_doomed; i++)
+                free(m->doomed[i]);
+        free(m->doomed);
+        m->doomed = NULL;
+        m->n_doomed = 0;
 }

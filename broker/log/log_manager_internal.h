@@ -42,8 +42,11 @@ struct log_manager {
         char *cluster_id; /* never NULL */
         struct managed_dir *dirs;
         size_t n_dirs;
-        pthread_mutex_t lock; /* guards @logs and their hw against the one thread that writes checkpoints */
-        struct map *logs;     /* struct managed_log by name */
+        pthread_mutex_t
+                lock; /* guards @logs, their hw and @doomed against the one thread that writes checkpoints */
+        struct map *logs; /* struct managed_log by name */
+        char **doomed;    /* directories of deleted logs, to be removed at leisure. Guarded by @lock */
+        size_t n_doomed;
 };
 
 /* "…" into *ret_error (which may be NULL); returns @error. */
@@ -59,6 +62,12 @@ int manager_take_marker(struct managed_dir *d) must_check; /* sets d->clean; the
 int manager_read_checkpoints(struct managed_dir *d, char **ret_error) must_check; /* into d->saved */
 int manager_read_topic_id(const struct managed_dir *d, const char *name, struct uuid *ret) must_check;
 int manager_write_topic_id(const struct managed_dir *d, const char *name, const struct uuid *id) must_check;
+
+/* Remember a deleted log's directory; or, without memory for that, remove it here. */
+int manager_doom_dir(struct log_manager *m, const char *path) must_check;
+/* Remove them. Long; any thread. */
+void manager_remove_doomed(struct log_manager *m);
+void manager_forget_doomed(struct log_manager *m); /* the next start removes them */
 
 /* log_manager_load.c */
 struct managed_log *managed_log_new(struct managed_dir *d, const char *topic, int32_t partition);

@@ -296,14 +296,21 @@ static int deleted_name(const char *dir, char out[4096])
         return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
+int log_rename_deleted(struct partition_log *l, char out[4096])
+{
+        int r = deleted_name(l->dir, out);
+
+        atomic_store(&l->failed, true); /* whoever still holds a reference appends no more */
+        if (r == 0 && rename(l->dir, out) < 0)
+                r = -errno;
+        return r;
+}
+
 int partition_log_delete(struct partition_log *l)
 {
         char doomed[PATH_MAX];
-        int r = deleted_name(l->dir, doomed);
+        int r = log_rename_deleted(l, doomed);
 
-        atomic_store(&l->failed, true); /* whoever still holds a reference appends no more */
-        if (r == 0 && rename(l->dir, doomed) < 0)
-                r = -errno;
         if (r == 0)
                 r = log_dir_remove(doomed);
         partition_log_unref(l);

@@ -74,6 +74,9 @@ int log_write_epochs(struct partition_log *l) must_check;
  * changed. */
 int log_enter_epoch(struct partition_log *l, int32_t epoch, int64_t start_offset) must_check;
 
+/* The first half of partition_log_delete(): the directory has its new name, @out, and nothing can be
+ * appended. */
+int log_rename_deleted(struct partition_log *l, char out[4096]) must_check;
 /* Has retention left files to be unlinked? Any thread. */
 bool log_has_retired(struct partition_log *l);
 /* Will a close leave something that is to be synced? */

@@ -286,6 +286,8 @@ static void a_deleted_log_is_gone_and_an_interrupted_deletion_is_finished(void *
         assert_int_equal(log_manager_delete(m, "t", 0), 0);
         assert_int_equal(log_manager_delete(m, "t", 0), -ENOENT);
         assert_int_equal(access(tmpdir_path(state, "d0/t-0"), F_OK), -1);
+        assert_int_equal(count_files(tmpdir_path(state, "d0"), "-delete"), 1); /* only renamed */
+        assert_int_equal(log_manager_write_recovery_points(m), 0);
         assert_int_equal(count_files(tmpdir_path(state, "d0"), "-delete"), 0);
         assert_int_equal(partition_log_end_offset(get(m, "t", 0)), 0); /* made anew */
         log_manager_free(m);
