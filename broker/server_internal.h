@@ -69,6 +69,8 @@ struct server {
         /* the hand-over (shutdown.c) */
         int32_t attempts_left;
         bool attempt_in_flight;
+        int64_t lease_seen_ms; /* there was a lease then */
+        int64_t retry_at_ms;
         uint64_t attempt; /* generation: an answer to an older attempt does not count */
         struct loop_timer *handover_timer;
 

@@ -16,7 +16,7 @@
 
 #define ATTEMPT_TIMEOUT_MS  30000
 #define CHECK_MS            200
-#define EXTEND_MS           15000
+#define NO_QUORUM_MS        10000
 #define CONTROLLED_SHUTDOWN 7
 
 struct shutdown_call {
@@ -32,15 +32,14 @@ static int32_t leaders_left(struct server *s)
         return n.led_replicated;
 }
 
-/* Under systemd the unit shows the progress, and its stop timer goes on while there is something to wait for:
- * for @wait_ms and some more. */
-static void tell_progress(struct server *s, int64_t wait_ms)
+/* Under systemd the unit shows the progress, and its stop timer goes on while there is something to wait for.
+ */
+static void tell_progress(struct server *s)
 {
         (void)sd_notifyf(0,
-                         "EXTEND_TIMEOUT_USEC=%lld\nSTATUS=Handing over: %d leader partitions left, "
+                         "EXTEND_TIMEOUT_USEC=15000000\nSTATUS=Handing over: %d leader partitions left, "
                          "attempt %d of %d",
-                         (long long)(wait_ms + EXTEND_MS) * 1000, leaders_left(s),
-                         s->config->controlled_shutdown_max_retries - s->attempts_left,
+                         leaders_left(s), s->config->controlled_shutdown_max_retries - s->attempts_left,
                          s->config->controlled_shutdown_max_retries);
 }
 
@@ -65,16 +64,11 @@ static void try_handover(struct server *s);
 
 static void attempt_failed(struct server *s, const char *why)
 {
-        int64_t backoff_ms = MAX(s->config->controlled_shutdown_retry_backoff_ms, 1);
-
         slog_warning("handover-attempt-failed", "an attempt to hand over leadership did not complete",
                      SL_STR("why", why), SL_INT("attempts_left", s->attempts_left));
-        if (s->attempts_left <= 0) {
+        s->retry_at_ms = loop_now_ms(s->control_loop) + s->config->controlled_shutdown_retry_backoff_ms;
+        if (s->attempts_left <= 0)
                 finish_handover(s, false);
-                return;
-        }
-        tell_progress(s, backoff_ms);
-        loop_timer_arm(s->handover_timer, backoff_ms, 0);
 }
 
 static void on_answer(int r, const void *response, struct arena *arena, void *userdata)
@@ -92,7 +86,9 @@ static void on_answer(int r, const void *response, struct arena *arena, void *us
                 attempt_failed(s, r == -ENOENT ? "no controller is known" : strerror(-r));
         } else if (res->error_code == KAFKA_STALE_BROKER_EPOCH ||
                    res->error_code == KAFKA_BROKER_NOT_AVAILABLE) {
-                finish_handover(s, true); /* the controller has moved everything already: we are dead to it */
+                /* We are dead to the controller: it moves what we led without being asked. Whether it has is
+                 * another question (L1). */
+                finish_handover(s, leaders_left(s) == 0);
         } else if (res->error_code != KAFKA_NONE) {
                 attempt_failed(s, kafka_error_name(res->error_code));
         } else if (res->remaining_partitions.n > 0) {
@@ -113,7 +109,7 @@ static void try_handover(struct server *s)
 
         s->attempts_left--;
         s->attempt++;
-        tell_progress(s, 0);
+        tell_progress(s);
         wire_init(api->request, &req);
         req.broker_id = s->config->broker_id;
         req.broker_epoch = atomic_load(&s->broker_epoch);
@@ -128,22 +124,34 @@ static void try_handover(struct server *s)
                 return;
         }
         TAKE_PTR(c);
-        loop_timer_arm(s->handover_timer, CHECK_MS, CHECK_MS);
+}
+
+/* Without ZooKeeper nothing can be moved, and without its lease this broker serves nobody any more (F2): to
+ * wait for all attempts would only make the stop longer (L5). Was the lease missing all the while? */
+static bool no_quorum(struct server *s)
+{
+        int64_t now_ms = loop_now_ms(s->control_loop);
+
+        if (zk_lease_valid(s->zk))
+                s->lease_seen_ms = now_ms;
+        return now_ms - s->lease_seen_ms >= NO_QUORUM_MS;
 }
 
 static int on_handover_timer(struct loop *l, void *userdata)
 {
         struct server *s = userdata;
 
-        (void)l;
         if (s->state != SERVER_HANDING_OVER)
                 return 0;
-        if (s->attempt_in_flight) {
-                tell_progress(s, 0);
+        if (no_quorum(s)) {
+                slog_warning("handover-no-quorum", "ZooKeeper does not answer: nothing can be handed over");
+                finish_handover(s, false);
                 return 0;
         }
-        loop_timer_disarm(s->handover_timer);
-        try_handover(s);
+        if (!s->attempt_in_flight && loop_now_ms(l) >= s->retry_at_ms)
+                try_handover(s);
+        else
+                tell_progress(s);
         return 0;
 }
 
@@ -192,5 +200,7 @@ void server_stop(struct server *s, const char *why)
         /* What is moved away now is not fetched any more, so that this broker stays out of the ISR (R9). */
         replica_manager_begin_shutdown(s->replicas);
         s->attempts_left = s->config->controlled_shutdown_max_retries;
+        s->lease_seen_ms = loop_now_ms(s->control_loop);
+        loop_timer_arm(s->handover_timer, CHECK_MS, CHECK_MS);
         try_handover(s);
 }

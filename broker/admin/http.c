@@ -416,13 +416,15 @@ int admin_new(const struct admin_env *env, const char *host, uint16_t port, stru
         if (r < 0)
                 return r;
         errno = 0;
-        a->daemon = MHD_start_daemon(
-                flags | (where.ss_family == AF_INET6 ? MHD_USE_IPv6 : 0), port, NULL, NULL, on_access, a,
-                MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&where, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
-                MHD_OPTION_URI_LOG_CALLBACK, on_uri, a, MHD_OPTION_NOTIFY_COMPLETED, on_completed, a,
-                MHD_OPTION_NOTIFY_CONNECTION, on_connection, a, MHD_OPTION_CONNECTION_TIMEOUT,
-                (unsigned)IDLE_TIMEOUT_S, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTION_LIMIT,
-                MHD_OPTION_LISTENING_ADDRESS_REUSE, 1U, MHD_OPTION_END);
+        /* Without MHD_OPTION_LISTENING_ADDRESS_REUSE: it means SO_REUSEPORT, and of two brokers on one port
+         * each would get some of the requests. */
+        a->daemon = MHD_start_daemon(flags | (where.ss_family == AF_INET6 ? MHD_USE_DUAL_STACK : 0), port,
+                                     NULL, NULL, on_access, a, MHD_OPTION_SOCK_ADDR,
+                                     (struct sockaddr *)&where, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
+                                     MHD_OPTION_URI_LOG_CALLBACK, on_uri, a, MHD_OPTION_NOTIFY_COMPLETED,
+                                     on_completed, a, MHD_OPTION_NOTIFY_CONNECTION, on_connection, a,
+                                     MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S,
+                                     MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTION_LIMIT, MHD_OPTION_END);
         if (!a->daemon)
                 return errno ? -errno : -EADDRINUSE;
         info = MHD_get_daemon_info(a->daemon, MHD_DAEMON_INFO_BIND_PORT);
