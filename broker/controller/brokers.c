@@ -99,7 +99,8 @@ static void on_dead(struct controller *c, struct ctx_broker *b)
                 replica_set_state(c, p, s, REPLICA_OFFLINE);
                 if (p->leader == b->id && p->state == PARTITION_ONLINE)
                         partition_set_state(c, p, PARTITION_OFFLINE);
-                if (p->has_state && ctx_in_isr(p, b->id))
+                /* What is being written may name it, too. */
+                if (p->has_state && (ctx_in_isr(p, b->id) || p->in_flight))
                         writer_mark(c, p, WRITER_URGENT);
         }
         /* Last: a partition it could not hand over is now an ordinary case of a dead leader. */

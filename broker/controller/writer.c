@@ -134,13 +134,16 @@ static void settle_unchanged(struct ctx_partition *p)
 }
 
 /* After an election only its leader can be a bounced member of the ISR, taken because nobody else was left.
- */
+ * A new leader epoch that was asked for while an ISR was being written is still to come. */
 static void settle_written(struct ctx_partition *p, const struct writer_plan *pl)
 {
+        bool renew = p->renew && pl->alter;
+
         if (p->leader >= 0 && p->bounces == pl->bounces)
                 for (uint16_t i = 0; i < p->n_slots; i++)
                         p->slots[i].bounced = false;
         settle_unchanged(p);
+        p->renew = renew;
 }
 
 static bool decide(struct controller *c, struct ctx_partition *p, struct writer_plan *ret)

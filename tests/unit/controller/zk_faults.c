@@ -24,9 +24,22 @@ int __wrap_kclient_request(struct kclient *c, const struct wire_api *api, int16_
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool recording;
-static char lose_part[128], refuse_part[128];
+static char lose_part[128], refuse_part[128], hold_part[128];
 static int lose_times, refuse_times, refuse_with;
 static _Atomic bool lapsed;
+
+struct held { /* a multi with its operations, copied */
+        struct held *next;
+        struct zk *z;
+        struct loop *loop;
+        struct zk_op *ops;
+        size_t n;
+        zk_fn fn;
+        void *userdata;
+};
+
+static struct held *held;
+static int n_held;
 
 static void set(char *at, const char *part)
 {
@@ -65,8 +78,71 @@ void zk_faults_lapse_lease(bool on)
         atomic_store(&lapsed, on);
 }
 
+void zk_faults_hold(const char *part)
+{
+        (void)pthread_mutex_lock(&lock);
+        set(hold_part, part);
+        (void)pthread_mutex_unlock(&lock);
+}
+
+int zk_faults_held(void)
+{
+        int n;
+
+        (void)pthread_mutex_lock(&lock);
+        n = n_held;
+        (void)pthread_mutex_unlock(&lock);
+        return n;
+}
+
+void zk_faults_release(void)
+{
+        struct held *h;
+
+        (void)pthread_mutex_lock(&lock);
+        hold_part[0] = '\0';
+        h = held;
+        held = NULL;
+        n_held = 0;
+        (void)pthread_mutex_unlock(&lock);
+        while (h) {
+                struct held *next = h->next;
+
+                if (__real_zk_multi(h->z, h->loop, h->ops, h->n, h->fn, h->userdata) < 0)
+                        abort();
+                for (size_t i = 0; i < h->n; i++) {
+                        free((char *)h->ops[i].path);
+                        free((char *)h->ops[i].data);
+                }
+                free(h->ops);
+                free(h);
+                h = next;
+        }
+}
+
+static int keep(struct zk *z, struct loop *loop, const struct zk_op *ops, size_t n, zk_fn fn, void *userdata)
+{
+        struct held *h = malloc(sizeof(*h)), **at = &held;
+        struct zk_op *copy = calloc(n, sizeof(*copy));
+
+        if (!h || !copy)
+                abort();
+        *h = (struct held){.z = z, .loop = loop, .ops = copy, .n = n, .fn = fn, .userdata = userdata};
+        for (size_t i = 0; i < n; i++) {
+                copy[i] = ops[i];
+                copy[i].path = strdup(ops[i].path);
+                copy[i].data = ops[i].data ? strdup(ops[i].data) : NULL;
+        }
+        while (*at)
+                at = &(*at)->next;
+        *at = h;
+        n_held++;
+        return 0;
+}
+
 void zk_faults_clear(void)
 {
+        zk_faults_release();
         zk_faults_lose_replies("", 0);
         zk_faults_refuse("", 0, 0);
         zk_faults_lapse_lease(false);
@@ -116,6 +192,10 @@ int __wrap_zk_multi(struct zk *z, struct loop *loop, const struct zk_op *ops, si
                 refuse_times--;
                 r = refuse_with;
                 n = 1; /* the check alone */
+        } else if (hold_part[0] && touches(ops, n, hold_part)) {
+                r = keep(z, loop, ops, n, fn, userdata);
+                (void)pthread_mutex_unlock(&lock);
+                return r;
         }
         (void)pthread_mutex_unlock(&lock);
         if (r == 0)

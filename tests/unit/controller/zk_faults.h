@@ -10,6 +10,10 @@
 void zk_faults_lose_replies(const char *part, int times);
 /* The next @times multis with such an operation are not carried out and fail with @r. */
 void zk_faults_refuse(const char *part, int r, int times);
+/* Multis with such an operation stay under way, not yet carried out, until they are released. */
+void zk_faults_hold(const char *part);
+int zk_faults_held(void);
+void zk_faults_release(void);
 int zk_faults_left(void); /* how many of them are still to come */
 /* Nothing confirms the session: as if ZooKeeper had been silent for two thirds of its timeout. */
 void zk_faults_lapse_lease(bool on);
