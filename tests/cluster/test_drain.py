@@ -120,6 +120,8 @@ class Thousand(ClusterCase):
             self.assert_leaders_in_isr()
             self.assertEqual(self.leaders(1), [])
             totals = load.finish()
+        self.undo(1)
+        self.cluster.wait_in_sync()
         self.assertEqual((totals["lost"], totals["out_of_order"], totals["failed"]), (0, 0, 0), totals)
 
     def test_killing_the_controller_in_the_middle_of_a_drain_ends_at_zero(self):
