@@ -14,7 +14,7 @@
 #include "wire/error.h"
 
 #define MAX_PARTITIONS 50000 /* a topic; what its znode can carry is checked when it is written */
-#define PATIENCE_MS    2000  /* then a broker that does not acknowledge is not waited for any longer */
+#define PATIENCE_MS    5000  /* then a broker that does not acknowledge is not waited for any longer */
 
 enum item_state { ITEM_WRITING, ITEM_STATES, ITEM_TELLING, ITEM_DONE };
 
@@ -31,6 +31,7 @@ struct create_item {
         bool config_exists;
         struct sender_mark *marks;
         size_t n_marks;
+        int64_t patient_until_ms;
 };
 
 struct create_request {
@@ -43,7 +44,7 @@ struct create_request {
         struct create_topics_response res;
         struct create_item *items;
         int32_t n_items, open; /* open: not done, and one for ourselves while beginning */
-        int64_t deadline_ms, patient_until_ms;
+        int64_t deadline_ms;
 };
 
 static void request_answer(struct create_request *q)
@@ -463,10 +464,13 @@ static void progress_item(struct controller *c, struct create_item *it)
                 item_done(it, KAFKA_UNKNOWN_TOPIC_OR_PARTITION, "it was deleted at once");
                 return;
         }
-        if (it->state == ITEM_STATES && have_states(t) && sender_marks_take(c, &it->marks, &it->n_marks) == 0)
+        if (it->state == ITEM_STATES && have_states(t) &&
+            sender_marks_take(c, &it->marks, &it->n_marks) == 0) {
                 it->state = ITEM_TELLING;
+                it->patient_until_ms = now + PATIENCE_MS;
+        }
         if (it->state == ITEM_TELLING &&
-            (sender_marks_passed(c, it->marks, it->n_marks) || now >= it->q->patient_until_ms))
+            (sender_marks_passed(c, it->marks, it->n_marks) || now >= it->patient_until_ms))
                 item_done(it, KAFKA_NONE, NULL);
         else if (now >= it->q->deadline_ms)
                 item_done(it, KAFKA_REQUEST_TIMED_OUT,
@@ -528,7 +532,6 @@ static void run(struct controller *c, struct ctl_call *call, bool active)
         }
         if (active) {
                 q->deadline_ms = loop_now_ms(c->loop) + MAX(q->req->timeout_ms, 0);
-                q->patient_until_ms = loop_now_ms(c->loop) + PATIENCE_MS;
                 list_push_back(&c->creations, &q->node);
         }
         q->open = n + 1;
