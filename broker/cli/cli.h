@@ -1,12 +1,13 @@
 /* The command line `stepdown`: one table of verbs, one table of options a verb.
  *
- * --help and --version are printed from these tables, so a row carries its own help text. A verb lives in
- * cmd_<verb>.c, exports one `const struct cli_verb`, and gets a line in the table of main.c. Runs on the main
- * thread. */
+ * --help, --version and shell completion are printed from these tables, so a row carries its own help text. A
+ * verb lives in cmd_<verb>.c, exports one `const struct cli_verb`, and gets a line in the table of verbs.c.
+ * Runs on the main thread. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/util.h"
 
@@ -23,6 +24,7 @@ enum cli_exit {
 enum cli_option_type {
         CLI_FLAG,        /* bool, no argument */
         CLI_STRING,      /* const char *, points into argv */
+        CLI_MAYBE,       /* const char *; "" when no value follows (next is an option, or the end) */
         CLI_INT32,       /* int32_t, within min..max */
         CLI_DURATION_MS, /* int64_t; "25min", "30s", a bare number is seconds */
 };
@@ -30,9 +32,9 @@ enum cli_option_type {
 struct cli_option {
         const char *name; /* without the dashes; given as --name VALUE or --name=VALUE */
         enum cli_option_type type;
-        size_t offset;   /* of the member in the verb's options struct */
-        const char *arg; /* what --help calls the argument; NULL for flags */
-        const char *help;
+        size_t offset;    /* of the member in the verb's options struct */
+        const char *arg;  /* what --help calls the argument; NULL for flags */
+        const char *help; /* NULL: another spelling, taken but not shown */
         int64_t min, max; /* CLI_INT32; both 0: any */
 };
 
@@ -51,6 +53,7 @@ struct cli_verb {
         const struct cli_exit_row *exits; /* ends with a row whose help is NULL; may be NULL */
         /* @argv[0] is the verb's name. Returns the exit status. */
         int (*run)(const struct cli_verb *self, int argc, char **argv);
+        const char *actions; /* "list|create": what the first argument may be; NULL: anything or nothing */
 };
 
 /* Fill @target from @argv by the verb's rows. Positional arguments are moved to the front of @argv (from
@@ -58,4 +61,6 @@ struct cli_verb {
  * -EINVAL after one line on stderr that names the option (the verb ends with CLI_USAGE). Members not named
  * keep their values. */
 int cli_parse(const struct cli_verb *verb, int argc, char **argv, void *target, int *ret_n_args) must_check;
-void cli_print_verb_help(const struct cli_verb *verb);
+void cli_print_verb_help(const struct cli_verb *verb, FILE *to);
+/* One line, "stepdown VERB: SENTENCE; see stepdown VERB --help", on stderr. Returns CLI_USAGE. */
+int cli_usage(const struct cli_verb *verb, const char *sentence, ...) printf_like(2, 3);

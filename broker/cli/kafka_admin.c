@@ -104,14 +104,10 @@ static const struct metadata_response_broker *controller_of(const struct metadat
         return NULL;
 }
 
-/* 0; -EAGAIN: no controller yet, or it moved; else -errno. */
-static int ask_once(struct kafka_admin *k, const struct wire_api *api, int16_t max_version, const void *body,
-                    bool (*is_moved)(const void *response), void *response)
+int kafka_admin_controller(struct kafka_admin *k, int32_t *ret_id, char host[256], uint16_t *ret_port)
 {
         const struct metadata_response_broker *b;
         struct metadata_response *m;
-        int16_t version;
-        char host[256];
         int r;
 
         r = kafka_admin_metadata(k, "", &m); /* no such topic: only brokers and controller matter here */
@@ -122,21 +118,64 @@ static int ask_once(struct kafka_admin *k, const struct wire_api *api, int16_t m
                 (void)snprintf(k->error, sizeof(k->error), "the cluster has no active controller now");
                 return -EAGAIN;
         }
-        (void)snprintf(host, sizeof(host), "%.*s", (int)b->host.len, b->host.data);
-        r = kclient_call_negotiated(host, (uint16_t)b->port, CLIENT_ID, api, max_version, body, k->timeout_ms,
-                                    &k->arena, &version, response);
+        (void)snprintf(host, 256, "%.*s", (int)b->host.len, b->host.data);
+        *ret_id = b->node_id;
+        *ret_port = (uint16_t)b->port;
+        return 0;
+}
+
+static void did_not_answer(struct kafka_admin *k, const struct wire_api *api, const char *who,
+                           const char *host, uint16_t port, int r)
+{
+        if (r == -EPROTONOSUPPORT)
+                (void)snprintf(k->error, sizeof(k->error), "%s at %.200s:%u does not serve %s", who, host,
+                               port, api->name);
+        else
+                (void)snprintf(k->error, sizeof(k->error), "%s at %.200s:%u did not answer: %s", who, host,
+                               port, strerror(-r));
+}
+
+/* 0; -EAGAIN: no controller yet, or it moved; else -errno. */
+static int ask_once(struct kafka_admin *k, const struct wire_api *api, int16_t max_version, const void *body,
+                    bool (*is_moved)(const void *response), void *response)
+{
+        char host[256], who[64];
+        int16_t version;
+        uint16_t port;
+        int32_t id;
+        int r;
+
+        r = kafka_admin_controller(k, &id, host, &port);
+        if (r < 0)
+                return r;
+        r = kclient_call_negotiated(host, port, CLIENT_ID, api, max_version, body, k->timeout_ms, &k->arena,
+                                    &version, response);
         if (r < 0) {
-                (void)snprintf(k->error, sizeof(k->error),
-                               "the controller, broker %d at %.200s:%d, did not answer: %s", b->node_id, host,
-                               b->port, strerror(-r));
+                (void)snprintf(who, sizeof(who), "the controller, broker %d,", id);
+                did_not_answer(k, api, who, host, port, r);
                 return r;
         }
         if (is_moved && is_moved(response)) {
-                (void)snprintf(k->error, sizeof(k->error), "the controller moved away from broker %d",
-                               b->node_id);
+                (void)snprintf(k->error, sizeof(k->error), "the controller moved away from broker %d", id);
                 return -EAGAIN;
         }
         return 0;
+}
+
+int kafka_admin_ask_at(struct kafka_admin *k, const char *host, uint16_t port, const struct wire_api *api,
+                       int16_t version, const void *body, void **ret_response)
+{
+        void *response = arena_alloc(&k->arena, 1, wire_struct_size(api->response));
+        int r;
+
+        if (!response)
+                return -ENOMEM;
+        r = kclient_call(host, port, CLIENT_ID, api, version, body, k->timeout_ms, &k->arena, response);
+        if (r < 0)
+                did_not_answer(k, api, "the controller", host, port, r);
+        else
+                *ret_response = response;
+        return r;
 }
 
 int kafka_admin_ask_controller(struct kafka_admin *k, const struct wire_api *api, int16_t max_version,

@@ -28,3 +28,10 @@ int kafka_admin_metadata(struct kafka_admin *k, const char *topic, struct metada
 int kafka_admin_ask_controller(struct kafka_admin *k, const struct wire_api *api, int16_t max_version,
                                const void *body, bool (*is_moved)(const void *response), void **ret_response)
         must_check;
+/* Where the active controller listens, by Metadata. -EAGAIN: there is none now. */
+int kafka_admin_controller(struct kafka_admin *k, int32_t *ret_id, char host[256], uint16_t *ret_port)
+        must_check;
+/* One request to one broker at a version that is not negotiated: for APIs that brokers serve to each other
+ * and do not advertise. */
+int kafka_admin_ask_at(struct kafka_admin *k, const char *host, uint16_t port, const struct wire_api *api,
+                       int16_t version, const void *body, void **ret_response) must_check;

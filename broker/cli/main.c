@@ -1,4 +1,4 @@
-/* stepdown: finds the verb and runs it. A new verb is a line in this table. */
+/* stepdown: finds the verb and runs it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,18 +6,12 @@
 #include "cli/cli.h"
 #include "cli/verbs.h"
 
-static const struct cli_verb *const verbs[] = {
-        &cli_verb_drain,
-        &cli_verb_topics,
-        &cli_verb_cluster,
-};
-
 static void print_help(FILE *to)
 {
         (void)fprintf(to, "usage: stepdown VERB [OPTIONS]\n       stepdown VERB --help\n       stepdown "
                           "--version\n\nverbs:\n");
-        for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-                (void)fprintf(to, "  %-12s %s\n", verbs[i]->name, verbs[i]->summary);
+        for (size_t i = 0; i < cli_n_verbs; i++)
+                (void)fprintf(to, "  %-19s %s\n", cli_verbs[i]->name, cli_verbs[i]->summary);
 }
 
 int main(int argc, char **argv)
@@ -37,9 +31,9 @@ int main(int argc, char **argv)
                 printf("stepdown " STEPDOWN_VERSION "\n");
                 return CLI_OK;
         }
-        for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-                if (strcmp(verbs[i]->name, name) == 0)
-                        return verbs[i]->run(verbs[i], argc - 1, argv + 1);
+        for (size_t i = 0; i < cli_n_verbs; i++)
+                if (strcmp(cli_verbs[i]->name, name) == 0)
+                        return cli_verbs[i]->run(cli_verbs[i], argc - 1, argv + 1);
         (void)fprintf(stderr, "stepdown: unknown verb '%s'; see stepdown --help\n", name);
         return CLI_USAGE;
 }

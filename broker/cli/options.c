@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,6 +26,18 @@ static int complain(const struct cli_verb *verb, const char *what, const char *a
         return -EINVAL;
 }
 
+int cli_usage(const struct cli_verb *verb, const char *sentence, ...)
+{
+        va_list args;
+
+        (void)fprintf(stderr, "stepdown %s: ", verb->name);
+        va_start(args, sentence);
+        (void)vfprintf(stderr, sentence, args);
+        va_end(args);
+        (void)fprintf(stderr, "; see stepdown %s --help\n", verb->name);
+        return CLI_USAGE;
+}
+
 static int store_int32(const struct cli_option *o, const char *value, void *at)
 {
         bool bounded = o->min != 0 || o->max != 0;
@@ -42,6 +55,7 @@ static int store(const struct cli_option *o, const char *value, void *target)
                 *(bool *)at = true;
                 return 0;
         case CLI_STRING:
+        case CLI_MAYBE:
                 *(const char **)at = value;
                 return 0;
         case CLI_INT32:
@@ -64,6 +78,8 @@ static int parse_one(const struct cli_verb *verb, int argc, char **argv, int *at
                 return complain(verb, "unknown option", arg);
         if (o->type == CLI_FLAG && value)
                 return complain(verb, "this option takes no value:", arg);
+        if (o->type == CLI_MAYBE && !value)
+                value = *at + 1 < argc && argv[*at + 1][0] != '-' ? argv[++*at] : "";
         if (o->type != CLI_FLAG && !value) {
                 if (*at + 1 >= argc)
                         return complain(verb, "a value is missing for", arg);
@@ -81,7 +97,7 @@ int cli_parse(const struct cli_verb *verb, int argc, char **argv, void *target, 
                 if (!options_end && strcmp(argv[i], "--") == 0) {
                         options_end = true;
                 } else if (!options_end && (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)) {
-                        cli_print_verb_help(verb);
+                        cli_print_verb_help(verb, stdout);
                         return 1;
                 } else if (!options_end && strncmp(argv[i], "--", 2) == 0) {
                         if (parse_one(verb, argc, argv, &i, target) < 0)
@@ -106,26 +122,28 @@ static int columns(const char *s)
         return n;
 }
 
-static void print_option(const char *name, const char *arg, const char *help)
+static void print_option(FILE *to, const char *name, const char *arg, const char *help)
 {
         int used = 4 + columns(name) + (arg ? 1 + columns(arg) : 0);
 
-        printf("  --%s%s%s", name, arg ? " " : "", arg ? arg : "");
+        (void)fprintf(to, "  --%s%s%s", name, arg ? " " : "", arg ? arg : "");
         if (used >= HELP_COLUMN)
-                printf("\n%*s%s\n", HELP_COLUMN, "", help);
+                (void)fprintf(to, "\n%*s%s\n", HELP_COLUMN, "", help);
         else
-                printf("%*s%s\n", HELP_COLUMN - used, "", help);
+                (void)fprintf(to, "%*s%s\n", HELP_COLUMN - used, "", help);
 }
 
-void cli_print_verb_help(const struct cli_verb *verb)
+void cli_print_verb_help(const struct cli_verb *verb, FILE *to)
 {
-        printf("usage: stepdown %s %s\n\n%s\n", verb->name, verb->synopsis, verb->summary);
+        (void)fprintf(to, "usage: stepdown %s %s\n\n%s\n", verb->name, verb->synopsis, verb->summary);
         if (verb->details)
-                printf("\n%s\n", verb->details);
-        printf("\noptions:\n");
+                (void)fprintf(to, "\n%s\n", verb->details);
+        (void)fprintf(to, "\noptions:\n");
         for (size_t i = 0; i < verb->n_options; i++)
-                print_option(verb->options[i].name, verb->options[i].arg, verb->options[i].help);
-        print_option("help", NULL, "print this help");
+                if (verb->options[i].help)
+                        print_option(to, verb->options[i].name, verb->options[i].arg, verb->options[i].help);
+        print_option(to, "help", NULL, "print this help");
         for (const struct cli_exit_row *e = verb->exits; e && e->help; e++)
-                printf("%s  %3d  %s\n", e == verb->exits ? "\nexit status:\n" : "", e->status, e->help);
+                (void)fprintf(to, "%s  %3d  %s\n", e == verb->exits ? "\nexit status:\n" : "", e->status,
+                              e->help);
 }
