@@ -82,7 +82,7 @@ class Starting(ClusterCase):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**keep, **env},
+            env={"LSAN_OPTIONS": f"suppressions={c.SUPPORT / 'lsan.supp'}", **keep, **env},
         )
 
     def ends(self, process, timeout=30):
