@@ -86,7 +86,7 @@ class Clients(ClusterCase):
         self.assertNotIn("described", r.stdout)
         r = self.cluster.client("topics", "create", "--topic", "described", "--bootstrap", self.cluster.bootstrap)
         self.assertEqual(r.returncode, 1)
-        self.assertIn("TOPIC_ALREADY_EXISTS", r.stderr)
+        self.assertIn("creation failed because of topic described already exists", r.stdout + r.stderr)
         r = self.cluster.client("topics", "delete", "--topic", "described", "--bootstrap", self.cluster.bootstrap)
         self.assertEqual(r.returncode, 0, r.stderr)
         c.wait_for("its folders are gone", lambda: not any(list(b.dir.glob("data/described-?")) for b in self.cluster.brokers))
