@@ -145,7 +145,7 @@ static bool lease_valid(void *userdata)
 {
         struct server *s = userdata;
 
-        return s->zk && zk_lease_valid(s->zk); /* logs are loaded before there is a session */
+        return zk_lease_valid(s->zk);
 }
 
 static bool broker_endpoint(void *userdata, int32_t id, char host[METADATA_HOST_SIZE], uint16_t *ret_port)

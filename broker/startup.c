@@ -241,14 +241,14 @@ static int start_modules(struct server *s, char **ret_error)
         int r;
 
         r = open_state_change_log(s, ret_error);
-        if (r == 0)
-                r = start_replicas(s);
         if (r < 0)
-                return say(ret_error, r, "cannot start with log.dirs", s->config->log_dirs);
-        r = new_zookeeper(s);
+                return r;
+        r = new_zookeeper(s); /* before the replicas: their threads ask for its lease from the first moment */
         if (r < 0)
                 return say(ret_error, r, "cannot start with zookeeper.connect", s->config->zookeeper_connect);
-        r = start_controller(s);
+        r = start_replicas(s);
+        if (r == 0)
+                r = start_controller(s);
         if (r == 0)
                 r = start_helpers(s);
         if (r == 0)
