@@ -113,9 +113,9 @@ static void refuse(struct api *a, struct net_request *net, const char *what,
         int64_t suppressed;
 
         if (slog_gate_pass(&a->refusals, clock_mono_ms(), &suppressed))
-                slog_warning("request-refused", what, SL_STR("peer", net->peer), SL_INT("api_key", h->api_key),
-                             SL_INT("api_version", h->api_version), SL_INT("bytes", net->frame.len),
-                             SL_INT("suppressed", suppressed));
+                slog_warning("request-refused", what, SL_STR("peer", net->peer),
+                             SL_INT("api_key", h->api_key), SL_INT("api_version", h->api_version),
+                             SL_INT("bytes", net->frame.len), SL_INT("suppressed", suppressed));
         net_request_abort(net);
 }
 
