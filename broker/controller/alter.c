@@ -108,6 +108,18 @@ static int16_t check(const struct controller *c, const struct ctx_partition *p, 
         return isr_proposal_check(&cur, &proposal, ret_unchanged);
 }
 
+/* Whoever knows an older state proposes nothing more until it has heard of the newer one, so it is told once
+ * more; but not when it has stopped following, which LeaderAndIsr would undo (R9). */
+static void tell_again(struct ctx_partition *p, int32_t broker_id)
+{
+        const struct ctx_slot *s = ctx_slot(p, broker_id);
+
+        if (!s || !s->broker->sender || s->stop_sent)
+                return;
+        sender_push_lai(s->broker->sender, p);
+        sender_kick(s->broker->sender);
+}
+
 bool alter_next(struct controller *c, struct ctx_partition *p, struct alter_item **ret)
 {
         while (p->alters) {
@@ -121,6 +133,8 @@ bool alter_next(struct controller *c, struct ctx_partition *p, struct alter_item
                         *ret = item;
                         return true;
                 }
+                if (error == KAFKA_FENCED_LEADER_EPOCH || error == KAFKA_INVALID_UPDATE_VERSION)
+                        tell_again(p, item->req->broker_id);
                 alter_finish(c, p, item, error);
         }
         return false;
@@ -177,12 +191,14 @@ static int16_t start_partition(struct controller *c, struct alter_request *q, st
 {
         struct ctx_partition *p = ctx_topic_partition(t, in->partition_index);
         struct alter_item *item;
+        int r;
 
         if (!p || !p->has_state || t->deleting)
                 return KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
         item = arena_alloc(&q->arena, 1, sizeof(*item));
-        if (!item || fill_isr(q, in, item) < 0)
-                return KAFKA_INVALID_REQUEST;
+        r = item ? fill_isr(q, in, item) : -ENOMEM;
+        if (r < 0)
+                return r == -ENOMEM ? KAFKA_UNKNOWN_SERVER_ERROR : KAFKA_INVALID_REQUEST;
         item->req = q;
         item->out = out;
         item->leader_epoch = in->leader_epoch;

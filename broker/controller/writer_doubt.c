@@ -35,6 +35,10 @@ static void adopt(struct controller *c, struct ctx_partition *p, struct writer_p
                 return;
         }
         memcpy(isr, st->isr, st->n_isr * sizeof(*isr));
+        /* Nothing was written: a proposed ISR is still to be. "There is a newer state" would let its leader
+         * wait for one that never comes. */
+        if (pl && pl->alter && version == p->version)
+                alter_requeue(p, TAKE_PTR(pl->alter));
         drop_doubt(c, p, pl, KAFKA_INVALID_UPDATE_VERSION);
         p->has_state = p->dir_made = true;
         ctx_partition_set_state(&c->ctx, p, st->leader, st->leader_epoch, st->controller_epoch, version, &isr,

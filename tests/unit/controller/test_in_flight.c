@@ -1,6 +1,7 @@
 /* What happens to a partition while a write of its state is under way. */
 #include "cluster_fixture.h"
 
+#include <errno.h>
 #include <pthread.h>
 
 #include "wire/error.h"
@@ -128,6 +129,45 @@ static void a_broker_that_dies_meanwhile_leaves_the_isr_it_is_written_into(void 
         assert_int_equal(state_of(c, "t", 0).isr[0], 1);
 }
 
+/* The leader would not propose again before it has heard of a newer state, and there is none. */
+static void an_isr_that_was_lost_on_its_way_is_written_after_all(void **state)
+{
+        const int32_t ids[] = {1, 2, 3};
+        struct proposal p;
+
+        (void)state;
+        topic_with_isr(3, ids, (struct proposal){.topic = "t", .leader = 1, .isr = {1}, .n_isr = 1}, &p);
+        p.isr[0] = 1;
+        p.isr[1] = 3;
+        p.n_isr = 2;
+        zk_faults_refuse("/topics/t/partitions/0/state", -ECONNRESET, 1);
+        assert_int_equal(propose_isr(c, &p), KAFKA_NONE);
+        assert_int_equal(zk_faults_left(), 0);
+        assert_int_equal(state_of(c, "t", 0).n_isr, 2);
+}
+
+static bool told_twice(void *userdata)
+{
+        return fake_broker_count(c->nodes[1].broker, TOLD_LAI, "t") >= *(int *)userdata;
+}
+
+static void a_leader_that_proposes_from_an_older_state_is_told_the_newer_one_again(void **state)
+{
+        const int32_t ids[] = {1, 2, 3};
+        struct proposal p;
+        int told;
+
+        (void)state;
+        topic_with_isr(3, ids, (struct proposal){.topic = "t", .leader = 1, .isr = {1, 2}, .n_isr = 2}, &p);
+        wait_told(c, 1, TOLD_LAI, "t", 0, 1);
+        told = fake_broker_count(c->nodes[1].broker, TOLD_LAI, "t") + 1;
+        p.partition_epoch--;
+        p.isr[0] = 1;
+        p.n_isr = 1;
+        assert_int_equal(propose_isr(c, &p), KAFKA_INVALID_UPDATE_VERSION);
+        wait_until(told_twice, &told);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(int argc, char **argv)
@@ -135,6 +175,8 @@ int main(int argc, char **argv)
         const struct CMUnitTest tests[] = {
                 TEST(a_drain_undone_meanwhile_still_starts_the_followers_again),
                 TEST(a_broker_that_dies_meanwhile_leaves_the_isr_it_is_written_into),
+                TEST(an_isr_that_was_lost_on_its_way_is_written_after_all),
+                TEST(a_leader_that_proposes_from_an_older_state_is_told_the_newer_one_again),
         };
 
         if (argc < 2)
