@@ -238,10 +238,17 @@ static void on_request(struct control_peer *p, const json_t *request, void *user
         struct sidecar *s = userdata;
 
         for (size_t i = 0; i < ARRAY_SIZE(operations); i++) {
+                json_t *reply;
+                bool ok;
+
                 if (strcmp(operations[i].op, op) != 0)
                         continue;
-                control_reply(p, operations[i].fn(s, request));
-                if (strcmp(op, "subscribe") == 0 || json_is_true(json_object_get(request, "subscribe")))
+                reply = operations[i].fn(s, request);
+                ok = json_is_true(json_object_get(reply, "ok"));
+                control_reply(p, reply);
+                /* Who was refused would take what becomes of somebody else's request for its own. */
+                if (ok &&
+                    (strcmp(op, "subscribe") == 0 || json_is_true(json_object_get(request, "subscribe"))))
                         control_subscribe(p);
                 return;
         }

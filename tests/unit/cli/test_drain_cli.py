@@ -5,14 +5,18 @@ Usage: test_drain_cli.py STEPDOWN SIDECAR FAKE_CONTROLLER
 """
 
 import array
+import fcntl
 import http.client
 import json
 import os
+import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 import unittest
@@ -419,6 +423,131 @@ class DrainTest(unittest.TestCase):
         self.fake(leaders=2)
         env = {"http_proxy": "http://127.0.0.1:1", "ALL_PROXY": "http://127.0.0.1:1"}
         self.assertEqual(self.finish(self.drain("--wait", env=env))[0], 0)
+
+    # --- a sidecar among odd neighbours ---
+
+    def test_sighup_ends_no_sidecar(self):
+        self.fake(leaders=50, step=0)
+        sidecar = self.sidecar()
+        self.assertEqual(self.finish(self.drain())[0], 0)
+        sidecar.send_signal(signal.SIGHUP)
+        wait_until("it said so", lambda: "reload-ignored" in sidecar.stderr.readline())
+        self.assertEqual(self.ask({"op": "status"})["status"]["state"], "draining")
+        self.state("PUT", step=50)
+        wait_until("drained", lambda: self.ask({"op": "status"})["status"]["state"] == "drained")
+
+    def test_a_file_at_the_sockets_path_is_not_deleted(self):
+        path = self.dir + "/precious"
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("data")
+        self.set("CONTROL_SOCKET", path)
+        status, _, err = self.finish(self.spawn(SIDECAR, stderr=subprocess.PIPE))
+        self.assertEqual(status, 1, err)
+        with open(path, encoding="utf-8") as f:
+            self.assertEqual(f.read(), "data")
+
+    def test_a_question_about_another_broker_does_not_tell_a_sidecar_which_it_is(self):
+        self.fake(leaders=4)
+        self.sidecar()
+        self.assertEqual(self.ask({"op": "status", "broker": 5}), {"ok": False, "error": "broker_not_known"})
+        self.assertEqual(self.ask({"op": "undo", "broker": 5}), {"ok": False, "error": "broker_not_known"})
+        status, out, err = self.finish(self.drain("--wait", "--json"))
+        self.assertEqual((status, json.loads(out)["broker"]), (0, 1), err)
+
+    def test_D2_a_recorded_drain_of_an_unknown_incarnation_is_not_taken_up(self):
+        """The host was rebooted between the request and the broker's answer: this one is another."""
+        self.fake(leaders=4)
+        self.set("BROKER_ID", "1")
+        os.mkdir(self.dir + "/state")
+        active = {"drain_id": "old", "reason": "", "requested_by": "", "broker": 1, "epoch": -1,
+                  "started_ms": int(time.time() * 1000) - 1000, "deadline_ms": int(time.time() * 1000) + 60000}
+        with open(self.dir + "/state/active-drain.json", "w", encoding="utf-8") as f:
+            json.dump(active, f)
+        self.sidecar()
+        wait_until("it asked for the cluster", lambda: self.state()["requests"])
+        self.assertEqual(self.ask({"op": "status"})["status"]["state"], "idle")
+        self.assertFalse([r for r in self.state()["requests"] if r["path"].endswith("/drain")])
+        self.assertFalse(os.path.exists(self.dir + "/state/active-drain.json"))
+
+    def test_a_drain_asked_for_while_one_is_being_undone_comes_after_the_undo(self):
+        self.fake(leaders=4, step=0)
+        self.sidecar()
+        self.assertEqual(self.finish(self.drain())[0], 0)
+        wait_until("draining", lambda: self.ask({"op": "status"})["status"]["state"] == "draining")
+        self.state("PUT", refuse_first=1000000)
+        undo = self.drain("--undo")
+        wait_until("undoing", lambda: self.ask({"op": "status"})["status"]["state"] == "undoing")
+        client = self.drain("--wait", "--json")
+        wait_until("refused tries", lambda: self.state()["refuse_first"] < 999990)
+        self.assertIsNone(client.poll())
+        self.state("PUT", refuse_first=0, step=4)
+        self.assertEqual(self.finish(undo)[0], 0)
+        status, out, err = self.finish(client)
+        self.assertEqual(status, 0, err)
+        self.assertNotIn("drain-direct", err)
+        methods = [r["method"] for r in self.state()["requests"] if r["path"].endswith("/drain")]
+        self.assertLess(max(i for i, m in enumerate(methods) if m == "DELETE"),
+                        max(i for i, m in enumerate(methods) if m == "PUT"))
+
+    # --- the record, whatever happens ---
+
+    def test_L6_a_record_that_cannot_be_written_leaves_none_of_an_earlier_stop(self):
+        self.fake(leaders=4)
+        with open(self.dir + "/last-stop.json", "w", encoding="utf-8") as f:
+            json.dump({"verdict": "drained", "invocation_id": "earlier"}, f)
+        os.mkdir(self.dir + "/last-stop.json.tmp")  # where the new one would be written first
+        status, _, err = self.finish(self.drain("--wait", env=self.exec_stop(self.main_process())))
+        self.assertEqual(status, 0, err)
+        self.assertIn("result-not-written", err)
+        self.assertFalse(os.path.exists(self.dir + "/last-stop.json"))
+
+    def test_L6_a_stop_with_a_wrong_configuration_has_a_record(self):
+        self.fake(leaders=4)
+        path = self.dir + "/last-stop.json"
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump({"verdict": "drained", "invocation_id": "earlier"}, f)
+        self.set("DRAIN_DEADLINE", "soon")
+        env = self.exec_stop(self.main_process())
+        self.assertEqual(self.finish(self.drain("--wait", "--result-file", path, env=env))[0], 64)
+        record = self.record()
+        self.assertEqual((record["verdict"], record["why"], record["invocation_id"]), ("none", "configuration", "0123"))
+        self.assertEqual(self.finish(self.drain("--record-exit", "--result-file", path, env={**env, "EXIT_STATUS": "0"}))[0], 64)
+        record = self.record()
+        self.assertEqual((record["verdict"], record["why"], record["exit_status"]), ("none", "configuration", "0"))
+
+    # --- signals and terminals ---
+
+    def test_sighup_skips_a_drain_by_hand_but_not_a_stop(self):
+        """`systemctl kill --signal=HUP` reaches ExecStop=, too."""
+        self.fake(leaders=12, step=0)
+        client = self.drain("--wait", env=self.exec_stop(self.main_process()))
+        wait_until("draining", lambda: any("12 leader" in s for s in self.notify.with_prefix("STATUS=")))
+        client.send_signal(signal.SIGHUP)
+        n = len(self.notify.with_prefix("STATUS="))
+        wait_until("it goes on", lambda: len(self.notify.with_prefix("STATUS=")) >= n + 2)
+        self.assertIsNone(client.poll())
+        client.terminate()
+        self.assertEqual(self.finish(client)[0], 75)
+        before = len(self.state()["requests"])
+        by_hand = self.drain("--wait")
+        wait_until("it drains", lambda: len(self.state()["requests"]) > before + 2)
+        by_hand.send_signal(signal.SIGHUP)
+        self.assertEqual(self.finish(by_hand)[0], 75)
+
+    def test_the_live_line_keeps_to_the_terminals_width(self):
+        self.fake(leaders=12, step=0)
+        ours, theirs = os.openpty()
+        self.addCleanup(os.close, ours)
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
+        client = self.spawn(STEPDOWN, "drain", "--wait", stdout=subprocess.PIPE, stderr=theirs)
+        os.close(theirs)
+        text = ""
+        while "Draining: 12 leader partitions" not in text:
+            text += os.read(ours, 4096).decode()
+        client.terminate()
+        self.assertEqual(self.finish(client)[0], 75)
+        for line in re.split(r"\r\n?|\n", text.replace("\033[K", "")):
+            self.assertLess(len(line), 40, line)
 
     # --- usage ---
 
