@@ -103,6 +103,14 @@ static const struct config_row rows[] = {
 
         {"socket.request.max.bytes", CONFIG_INT32, AT(socket_request_max_bytes), "104857600", 1024, INT32_MAX,
          .help = "Largest request; a longer one closes its connection."},
+        {"queued.max.request.bytes", CONFIG_INT64, AT(queued_max_request_bytes), "536870912", 1048576,
+         INT64_MAX,
+         .help = "Memory for the requests of all connections, beyond which they are not read; at least twice "
+                 "socket.request.max.bytes is granted."},
+        {"queued.max.response.bytes", CONFIG_INT64, AT(queued_max_response_bytes), "536870912", 1048576,
+         INT64_MAX,
+         .help = "Memory for answers that clients have not taken yet; records for consumers may use half of "
+                 "it."},
         {"max.connections", CONFIG_INT32, AT(max_connections), "20000", 1, INT32_MAX,
          .help = "Connections at once."},
         {"max.inflight.requests.per.connection", CONFIG_INT32, AT(max_inflight_per_connection), "64", 1,

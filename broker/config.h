@@ -31,6 +31,7 @@ struct broker_config {
         int32_t message_max_bytes;
 
         int32_t socket_request_max_bytes, max_connections, max_inflight_per_connection;
+        int64_t queued_max_request_bytes, queued_max_response_bytes;
         int64_t connections_max_idle_ms, socket_frame_timeout_ms;
 };
 

@@ -168,6 +168,8 @@ static int listen_for_clients(struct server *s, char **ret_error)
         net_limits_default(&limits);
         limits.max_frame_bytes = (size_t)c->socket_request_max_bytes;
         limits.max_connections = c->max_connections;
+        limits.max_queued_request_bytes = (size_t)c->queued_max_request_bytes;
+        limits.max_queued_response_bytes = (size_t)c->queued_max_response_bytes;
         limits.max_inflight = c->max_inflight_per_connection;
         limits.idle_timeout_ms = c->connections_max_idle_ms;
         limits.frame_timeout_ms = c->socket_frame_timeout_ms;

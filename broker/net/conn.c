@@ -28,6 +28,7 @@ struct net_conn *conn_unref(struct net_conn *c)
                 return NULL;
         assert(c->fd < 0 && list_empty(&c->requests));
         (void)pthread_mutex_destroy(&c->lock);
+        (void)budget_unref(c->budget);
         free(c);
         return NULL;
 }
@@ -76,9 +77,12 @@ void conn_close(struct net_conn *c, enum close_reason why)
         c->fd = -1;
         list_remove(&c->server_node);
         list_remove(&c->partial_node);
+        list_remove(&c->ending_node);
         c->server = NULL;
         buf_done(&c->frame);
         buf_done(&c->stash);
+        conn_uncharge(c);
+        atomic_store(&c->gone, true);
         conn_drop_requests(c);
         (void)conn_unref(c);
 }
@@ -92,13 +96,30 @@ static void conn_update_timers(struct net_conn *c)
         if (!timed) {
                 list_remove(&c->partial_node);
         } else if (!list_linked(&c->partial_node)) {
-                c->frame_since_ms = loop_now_ms(c->loop);
+                c->frame_since_ms = c->frame_active_ms = loop_now_ms(c->loop);
                 list_push_back(&s->partials, &c->partial_node);
         }
         if (c->active_ms == loop_now_ms(c->loop)) {
                 list_remove(&c->server_node);
                 list_push_back(&s->conns, &c->server_node);
         }
+}
+
+void conn_ending(struct net_conn *c)
+{
+        if (list_linked(&c->ending_node))
+                return;
+        c->ending_since_ms = loop_now_ms(c->loop);
+        list_push_back(&c->server->ending, &c->ending_node);
+}
+
+/* Who is not read because of others' answers is woken when those have left. */
+static void conn_update_paused(struct net_conn *c)
+{
+        if (c->state != CONN_OPEN || !conn_blocked(c))
+                list_remove(&c->paused_node);
+        else if (!list_linked(&c->paused_node))
+                list_push_back(&c->server->paused, &c->paused_node);
 }
 
 static int conn_update_events(struct net_conn *c)
@@ -108,8 +129,12 @@ static int conn_update_events(struct net_conn *c)
 
         if (conn_may_read(c) && c->stash.len == 0)
                 events |= EPOLLIN;
+        else if (c->state == CONN_OPEN && !list_linked(&c->ending_node))
+                events |= EPOLLRDHUP; /* a peer that leaves must be noticed although nothing is read */
         if (sending)
                 events |= EPOLLOUT;
+        if (sending && !(c->events & EPOLLOUT))
+                c->sent_ms = loop_now_ms(c->loop);
         if (events == c->events)
                 return 0;
         if (loop_fd_set_events(c->source, events) < 0)
@@ -118,7 +143,7 @@ static int conn_update_events(struct net_conn *c)
         return 0;
 }
 
-static void conn_post(struct net_conn *c)
+void conn_post(struct net_conn *c)
 {
         pthread_mutex_lock(&c->lock);
         if (!c->posted) {
@@ -150,6 +175,8 @@ static int conn_step(struct net_conn *c, bool readable, bool from_task)
                 return CONN_FAIL(CLOSE_EOF);
 
         conn_update_timers(c);
+        conn_charge_stash(c);
+        conn_update_paused(c);
         if (c->stash.len > 0 && conn_may_read(c))
                 conn_post(c); /* the socket may stay silent: come back for what is already here */
         return conn_update_events(c);
@@ -158,13 +185,17 @@ static int conn_step(struct net_conn *c, bool readable, bool from_task)
 void conn_work(struct net_conn *c, bool readable, bool from_task)
 {
         cleanup_with(conn_unrefp) struct net_conn *held = conn_ref(c);
+        struct net_server *s;
         int r;
 
         if (c->state == CONN_CLOSED)
                 return;
         r = conn_step(held, readable, from_task);
+        s = c->server; /* NULL: closed meanwhile, and the server with it maybe */
         if (r < 0)
                 conn_close(c, (enum close_reason)(-1 - r));
+        if (s)
+                server_relieve(s);
 }
 
 static int conn_on_ready(struct loop *l, int fd, uint32_t events, void *userdata)
@@ -173,6 +204,8 @@ static int conn_on_ready(struct loop *l, int fd, uint32_t events, void *userdata
 
         (void)l;
         (void)fd;
+        if (events & EPOLLRDHUP && c->state == CONN_OPEN)
+                conn_ending(c);
         conn_work(c, events & EPOLLIN, false);
         /* Hang-ups are reported whether asked for or not; with reading paused nothing else would consume
          * them. */
@@ -207,6 +240,9 @@ struct net_conn *conn_new(struct net_server *s, int fd, const char *peer)
         list_init(&c->requests);
         list_init(&c->done);
         list_init(&c->partial_node);
+        list_init(&c->ending_node);
+        list_init(&c->queue_node);
+        list_init(&c->paused_node);
         buf_init(&c->stash, NET_SCRATCH_BYTES);
         if (pthread_mutex_init(&c->lock, NULL) != 0) {
                 free(c);
@@ -217,6 +253,7 @@ struct net_conn *conn_new(struct net_server *s, int fd, const char *peer)
                 free(c);
                 return NULL;
         }
+        c->budget = budget_ref(s->budget);
         list_push_back(&s->conns, &c->server_node);
         (void)atomic_fetch_add(&s->n_conns, 1);
         metric_add(&net_metrics[NET_CONNECTIONS], 1);

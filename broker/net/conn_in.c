@@ -15,7 +15,8 @@ static _Atomic uint64_t next_request_id = 1;
 bool conn_may_read(const struct net_conn *c)
 {
         return c->state == CONN_OPEN && c->n_requests < c->server->limits.max_inflight &&
-               c->held_bytes < c->server->limits.max_unsent_bytes;
+               atomic_load(&c->unsent_bytes) < c->server->limits.max_unsent_bytes &&
+               !list_linked(&c->queue_node) && !conn_blocked(c);
 }
 
 static uint32_t read_be32(const uint8_t p[static 4])
@@ -45,6 +46,8 @@ static int conn_deliver(struct net_conn *c)
         if (!r)
                 return CONN_FAIL(CLOSE_NO_MEMORY);
         r->frame = buf_take(&c->frame);
+        r->charged = c->frame_charged;
+        c->frame_charged = 0;
         c->prefix_len = c->frame_len = 0;
         list_remove(&c->partial_node);
         r->conn = conn_ref(c);
@@ -76,6 +79,7 @@ static ssize_t feed_prefix(struct net_conn *c, const uint8_t *data, size_t len)
                 return conn_refuse_length(c, length);
         c->frame_len = (size_t)length;
         buf_init(&c->frame, c->frame_len);
+        conn_admit(c);
         return (ssize_t)n;
 }
 
@@ -141,6 +145,7 @@ static int conn_eof(struct net_conn *c)
         if (c->n_requests == 0)
                 return CONN_FAIL(CLOSE_EOF);
         conn_set_state(c, CONN_DRAINING);
+        conn_ending(c);
         return 0;
 }
 
@@ -148,7 +153,7 @@ static int conn_eof(struct net_conn *c)
  */
 static int conn_prepare_read(struct net_conn *c, struct iovec iov[static 2])
 {
-        size_t left = c->frame_len - c->frame.len, direct = 0;
+        size_t left = c->frame_len - c->frame.len, direct = 0, scratch = NET_SCRATCH_BYTES;
         int n = 0;
 
         if (c->frame_len > 0) {
@@ -157,9 +162,10 @@ static int conn_prepare_read(struct net_conn *c, struct iovec iov[static 2])
                         return CONN_FAIL(CLOSE_NO_MEMORY);
                 iov[n++] = (struct iovec){.iov_base = c->frame.data + c->frame.len, .iov_len = direct};
         }
-        if (direct == left && direct < NET_SCRATCH_BYTES)
-                iov[n++] =
-                        (struct iovec){.iov_base = c->server->scratch, .iov_len = NET_SCRATCH_BYTES - direct};
+        if (budget_short_of_requests(c->budget))
+                scratch = NET_SHORT_READ_BYTES; /* what cannot be handed on has to be put aside */
+        if (direct == left && (direct < scratch || direct == 0))
+                iov[n++] = (struct iovec){.iov_base = c->server->scratch, .iov_len = scratch - direct};
         return n;
 }
 
@@ -179,7 +185,7 @@ static int conn_receive(struct net_conn *c)
         if (n == 0)
                 return conn_eof(c);
 
-        c->active_ms = loop_now_ms(c->loop);
+        c->active_ms = c->frame_active_ms = loop_now_ms(c->loop);
         direct = c->frame_len > 0 ? MIN((size_t)n, iov[0].iov_len) : 0;
         if (direct > 0) {
                 c->frame.len += direct;

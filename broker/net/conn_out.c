@@ -9,11 +9,20 @@
 #define FLUSH_IOVS   64
 #define FLUSH_ROUNDS 16 /* a peer that reads as fast as we write must not hold the loop */
 
+static void request_drop_frame(struct net_request *r)
+{
+        budget_charge_request(r->conn->budget, 0, r->charged);
+        r->charged = 0;
+        buf_done(&r->frame);
+}
+
 struct net_request *request_free(struct net_request *r)
 {
         struct net_conn *c = r->conn;
 
-        buf_done(&r->frame);
+        request_drop_frame(r);
+        budget_charge_response(c->budget, 0, r->response.cap);
+        (void)atomic_fetch_sub(&c->unsent_bytes, r->response.cap);
         buf_done(&r->response);
         free(r);
         (void)conn_unref(c);
@@ -28,9 +37,11 @@ static void request_settle(struct net_request *r, enum request_outcome outcome, 
         struct net_conn *c = r->conn;
         bool closed;
 
-        buf_done(&r->frame); /* the answer may wait long for its turn; the question need not */
+        request_drop_frame(r); /* the answer may wait long for its turn; the question need not */
         if (response)
                 r->response = buf_take(response);
+        budget_charge_response(c->budget, r->response.cap, 0);
+        (void)atomic_fetch_add(&c->unsent_bytes, r->response.cap);
 
         pthread_mutex_lock(&c->lock);
         closed = c->closed;
@@ -67,9 +78,10 @@ void conn_collect(struct net_conn *c, bool end_of_pass, bool from_task)
 
                 list_remove(&r->done_node);
                 r->collected = true;
-                c->held_bytes += r->response.len;
-                if (r->outcome == REQUEST_ABORTED && c->state == CONN_OPEN)
-                        conn_set_state(c, CONN_DRAINING);
+                if (r->outcome != REQUEST_ABORTED || c->state != CONN_OPEN)
+                        continue;
+                conn_set_state(c, CONN_DRAINING);
+                conn_ending(c);
         }
 }
 
@@ -77,7 +89,6 @@ static void conn_retire(struct net_conn *c, struct net_request *r)
 {
         list_remove(&r->node);
         c->n_requests--;
-        c->held_bytes -= r->response.len;
         c->head_sent = 0;
         (void)request_free(r);
 }
@@ -166,6 +177,24 @@ int conn_flush(struct net_conn *c)
                 c->active_ms = loop_now_ms(c->loop);
         }
         return 0;
+}
+
+struct buf net_request_take_frame(struct net_request *r)
+{
+        budget_charge_request(r->conn->budget, 0, r->charged);
+        r->charged = 0;
+        return buf_take(&r->frame);
+}
+
+void net_request_charge(struct net_request *r, size_t bytes)
+{
+        budget_charge_request(r->conn->budget, bytes, 0);
+        r->charged += bytes;
+}
+
+bool net_request_abandoned(const struct net_request *r)
+{
+        return atomic_load(&r->conn->gone);
 }
 
 bool net_request_is_next(const struct net_request *r)

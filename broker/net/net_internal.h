@@ -15,10 +15,12 @@
 #include "base/slog.h"
 #include "net/net.h"
 
-#define NET_SCRATCH_BYTES    (64 * 1024) /* read at most this much of one connection a wake-up */
-#define NET_FRAMES_PER_PASS  32          /* and hand on at most this many requests */
-#define NET_ACCEPTS_PER_PASS 64
-#define NET_PEER_BYTES       64
+#define NET_SCRATCH_BYTES     (64 * 1024) /* read at most this much of one connection a wake-up */
+#define NET_SHORT_READ_BYTES  (4 * 1024)  /* where it may have to be put aside while memory is short */
+#define NET_SMALL_FRAME_BYTES (16 * 1024)
+#define NET_FRAMES_PER_PASS   32 /* and hand on at most this many requests */
+#define NET_ACCEPTS_PER_PASS  64
+#define NET_PEER_BYTES        64
 
 enum conn_state { CONN_OPEN, CONN_DRAINING, CONN_CLOSED, N_CONN_STATES };
 
@@ -31,12 +33,20 @@ enum close_reason {
         CLOSE_SLOW_FRAME,
         CLOSE_IDLE,
         CLOSE_STALLED,
+        CLOSE_HALF_CLOSED,
         CLOSE_ABORTED,
         CLOSE_ERROR,
         CLOSE_NO_MEMORY,
         CLOSE_OVER_LIMIT,
         CLOSE_SERVER_STOPPED,
         N_CLOSE_REASONS,
+};
+
+/* Outlives the server as long as requests are held. */
+struct net_budget {
+        _Atomic int refs;
+        size_t max_requests, max_responses;
+        _Atomic size_t requests, responses;
 };
 
 struct net_server {
@@ -53,7 +63,11 @@ struct net_server {
         struct list
                 conns; /* every open connection, by last activity: the head is the next to be idle too long */
         struct list partials; /* those in the middle of a frame, by its start */
-        struct slog_gate gate_limit, gate_length;
+        struct list ending;   /* those whose peer has sent its last byte, by when that was seen */
+        struct net_budget *budget;
+        struct list queued; /* those whose frame waits for memory, the shortest first */
+        struct list paused; /* those not read because too much memory is used */
+        struct slog_gate gate_limit, gate_length, gate_pressure;
         uint8_t scratch[NET_SCRATCH_BYTES];
 };
 
@@ -74,15 +88,18 @@ struct net_conn {
         size_t frame_len; /* 0: waiting for the prefix */
         struct buf stash;
         int frames_left; /* of this pass */
+        struct net_budget *budget;
+        size_t frame_charged, stash_charged;
 
         /* output */
         struct list requests; /* net_request.node, in order of arrival, until the answer has left */
         int n_requests;
-        size_t held_bytes; /* responses not yet handed to the kernel */
-        size_t head_sent;  /* bytes of the first response already gone */
+        _Atomic size_t unsent_bytes; /* memory of responses not yet handed to the kernel */
+        size_t head_sent;            /* bytes of the first response already gone */
+        _Atomic bool gone;           /* closed; for handlers */
 
-        int64_t active_ms, frame_since_ms;
-        struct list server_node, partial_node;
+        int64_t active_ms, frame_since_ms, frame_active_ms, sent_ms, ending_since_ms;
+        struct list server_node, partial_node, ending_node, queue_node, paused_node;
 
         pthread_mutex_t
                 lock;     /* guards what follows, and the done_node/outcome/response of pending requests */
@@ -96,6 +113,7 @@ struct net_conn *conn_new(struct net_server *s, int fd, const char *peer); /* NU
 void conn_close(struct net_conn *c, enum close_reason why);
 void conn_set_state(struct net_conn *c, enum conn_state to);
 void conn_work(struct net_conn *c, bool readable, bool from_task);
+void conn_post(struct net_conn *c); /* conn_work() as a task */
 struct net_conn *conn_unref(struct net_conn *c);
 static inline struct net_conn *conn_ref(struct net_conn *c)
 {
@@ -108,6 +126,8 @@ static inline void conn_unrefp(struct net_conn **c)
 }
 /* Back-pressure: may bytes of this connection be read and handed on? */
 bool conn_may_read(const struct net_conn *c);
+/* The peer has sent its last byte. Answers may leave still, but not for ever. */
+void conn_ending(struct net_conn *c);
 static inline bool conn_mid_frame(const struct net_conn *c)
 {
         return c->prefix_len > 0;
@@ -124,13 +144,37 @@ int conn_flush(struct net_conn *c) must_check; /* 0 or CONN_FAIL() */
 bool conn_hand_on_waiting(struct net_conn *c);
 struct net_request *request_free(struct net_request *r);
 
+/* budget.c */
+struct net_budget *budget_new(const struct net_limits *limits);
+struct net_budget *budget_ref(struct net_budget *b);
+struct net_budget *budget_unref(struct net_budget *b);
+void budget_charge_request(struct net_budget *b, size_t more, size_t less); /* [any thread] */
+void budget_charge_response(struct net_budget *b, size_t more, size_t less);
+bool budget_short_of_requests(const struct net_budget *b);
+void conn_admit(struct net_conn *c); /* frame_len is known: set it aside, or queue the connection */
+void conn_charge_stash(struct net_conn *c);
+void conn_uncharge(struct net_conn *c);                  /* it closes */
+bool conn_blocked(const struct net_conn *c);             /* too much memory is used to read more of it */
+void server_relieve(struct net_server *s);               /* let go on who can */
+void server_press(struct net_server *s, int64_t now_ms); /* cut off who holds up others */
+
 /* addr.c */
 int addr_listen(const char *host, uint16_t port, int *ret_fd, uint16_t *ret_port) must_check;
 struct sockaddr_storage;
 void addr_format(const struct sockaddr_storage *sa, char out[NET_PEER_BYTES]);
 
 /* net_metrics.c */
-enum { NET_BYTES_IN, NET_BYTES_OUT, NET_REQUESTS, NET_CONNECTIONS, NET_ACCEPTED, N_NET_METRICS };
+enum net_metric {
+        NET_BYTES_IN,
+        NET_BYTES_OUT,
+        NET_REQUESTS,
+        NET_CONNECTIONS,
+        NET_ACCEPTED,
+        NET_QUEUED_REQUEST_BYTES,
+        NET_UNSENT_RESPONSE_BYTES,
+        NET_FRAMES_QUEUED,
+        N_NET_METRICS
+};
 extern struct metric net_metrics[N_NET_METRICS];
 void net_metrics_register(void);
 void net_metrics_closed(enum close_reason why);

@@ -19,6 +19,16 @@ struct metric net_metrics[N_NET_METRICS] = {
         [NET_ACCEPTED] = {.type = METRIC_T_COUNTER,
                           .name = "stepdown_net_connections_accepted_total",
                           .help = "Connections accepted, those over the limit included"},
+        [NET_QUEUED_REQUEST_BYTES] =
+                {.type = METRIC_T_GAUGE,
+                 .name = "stepdown_net_queued_request_bytes",
+                 .help = "Memory set aside for frames that are read or not yet answered"},
+        [NET_UNSENT_RESPONSE_BYTES] = {.type = METRIC_T_GAUGE,
+                                       .name = "stepdown_net_unsent_response_bytes",
+                                       .help = "Memory of answers that the kernel has not taken yet"},
+        [NET_FRAMES_QUEUED] = {.type = METRIC_T_COUNTER,
+                               .name = "stepdown_net_frames_queued_total",
+                               .help = "Frames that had to wait for memory"},
 };
 
 #define CLOSED_ROW(reason, text)                                                                             \
@@ -38,6 +48,7 @@ static struct {
         CLOSED_ROW(CLOSE_SLOW_FRAME, "slow-frame"),
         CLOSED_ROW(CLOSE_IDLE, "idle"),
         CLOSED_ROW(CLOSE_STALLED, "stalled"),
+        CLOSED_ROW(CLOSE_HALF_CLOSED, "half-closed"),
         CLOSED_ROW(CLOSE_ABORTED, "aborted"),
         CLOSED_ROW(CLOSE_ERROR, "error"),
         CLOSED_ROW(CLOSE_NO_MEMORY, "no-memory"),

@@ -15,10 +15,13 @@ void net_limits_default(struct net_limits *ret)
         *ret = (struct net_limits){
                 .max_frame_bytes = 100 * 1024 * 1024,
                 .max_unsent_bytes = 16 * 1024 * 1024,
+                .max_queued_request_bytes = 512 * 1024 * 1024,
+                .max_queued_response_bytes = 512 * 1024 * 1024,
                 .max_inflight = 64,
                 .max_connections = 10000,
                 .frame_timeout_ms = 30 * 1000,
                 .idle_timeout_ms = 10 * 60 * 1000,
+                .stall_timeout_ms = 3 * 1000,
         };
 }
 
@@ -122,6 +125,25 @@ static void server_close_slow(struct net_server *s, int64_t now_ms)
         }
 }
 
+/* No more will come, and what is owed does not leave: held by a handler, or not taken. */
+static void server_close_ending(struct net_server *s, int64_t now_ms)
+{
+        while (!list_empty(&s->ending)) {
+                struct net_conn *c = list_entry(s->ending.next, struct net_conn, ending_node);
+                int64_t since_ms = MAX(c->ending_since_ms, c->active_ms);
+
+                if (now_ms - c->ending_since_ms < s->limits.frame_timeout_ms)
+                        return;
+                if (now_ms - since_ms >= s->limits.frame_timeout_ms) {
+                        conn_close(c, CLOSE_HALF_CLOSED);
+                        continue;
+                }
+                c->ending_since_ms = since_ms;
+                list_remove(&c->ending_node);
+                list_push_back(&s->ending, &c->ending_node);
+        }
+}
+
 /* Is the next move the handler's? Then the peer is waiting for us, not idle. */
 static bool conn_owes_answer(const struct net_conn *c)
 {
@@ -152,12 +174,16 @@ static int server_on_tick(struct loop *l, void *userdata)
 
         server_close_slow(s, loop_now_ms(l));
         server_close_idle(s, loop_now_ms(l));
+        server_close_ending(s, loop_now_ms(l));
+        server_press(s, loop_now_ms(l));
         return 0;
 }
 
 static int server_start(struct net_server *s)
 {
-        int64_t tick_ms = MIN(s->limits.frame_timeout_ms, s->limits.idle_timeout_ms) / 8;
+        int64_t tick_ms =
+                MIN(MIN(s->limits.frame_timeout_ms, s->limits.idle_timeout_ms), s->limits.stall_timeout_ms) /
+                8;
         int r;
 
         r = loop_add_timer(s->loop, server_on_accept_timer, s, &s->accept_timer);
@@ -188,11 +214,17 @@ int net_server_new(struct loop *l, const char *host, uint16_t port, const struct
         s->fd = -1;
         list_init(&s->conns);
         list_init(&s->partials);
+        list_init(&s->ending);
+        list_init(&s->queued);
+        list_init(&s->paused);
         if (limits)
                 s->limits = *limits;
         else
                 net_limits_default(&s->limits);
         net_metrics_register();
+        s->budget = budget_new(&s->limits);
+        if (!s->budget)
+                return -ENOMEM;
 
         r = addr_listen(host, port, &s->fd, &s->port);
         if (r < 0)
@@ -225,6 +257,7 @@ struct net_server *net_server_free(struct net_server *s)
         s->tick = loop_timer_remove(s->tick);
         while (!list_empty(&s->conns))
                 conn_close(list_entry(s->conns.next, struct net_conn, server_node), CLOSE_SERVER_STOPPED);
+        (void)budget_unref(s->budget);
         free(s);
         return NULL;
 }

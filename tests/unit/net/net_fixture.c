@@ -72,6 +72,10 @@ static void on_request(struct net_request *r, void *userdata)
         case HANDLER_IN_TURN:
                 wait_or_hold(f, r);
                 return;
+        case HANDLER_TAKE:
+                out = net_request_take_frame(r);
+                hold(f, r);
+                return;
         default:
                 frame(&out, r->frame.data, r->frame.len);
                 net_request_reply(r, &out);

@@ -18,7 +18,8 @@ enum handler {
         HANDLER_ECHO,
         HANDLER_HOLD,
         HANDLER_BIG,
-        HANDLER_IN_TURN /* "w…" waits its turn, the rest is held */
+        HANDLER_IN_TURN, /* "w…" waits its turn, the rest is held */
+        HANDLER_TAKE,    /* takes the frame, and holds */
 };
 
 struct fixture {
