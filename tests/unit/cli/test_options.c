@@ -11,7 +11,7 @@
 
 struct values {
         bool flag;
-        const char *text;
+        const char *text, *maybe;
         int32_t number;
         int64_t time_ms;
 };
@@ -19,6 +19,8 @@ struct values {
 static const struct cli_option rows[] = {
         {"flag", CLI_FLAG, offsetof(struct values, flag), NULL, "a flag", 0, 0},
         {"text", CLI_STRING, offsetof(struct values, text), "TEXT", "a text", 0, 0},
+        {"maybe", CLI_MAYBE, offsetof(struct values, maybe), NULL, "a text or nothing", 0, 0},
+        {"old.number", CLI_INT32, offsetof(struct values, number), "N", NULL, -5, 10},
         {"number", CLI_INT32, offsetof(struct values, number), "N", "a number", -5, 10},
         {"time", CLI_DURATION_MS, offsetof(struct values, time_ms), "TIME", "a time", 0, 0},
 };
@@ -93,6 +95,44 @@ static void what_is_not_named_keeps_its_value(void **state)
         assert_string_equal(v.text, "before");
 }
 
+static void an_option_may_go_without_its_value(void **state)
+{
+        char *argv[16], maybe[] = "--maybe", equals[] = "--maybe=", value[] = "value", flag[] = "--flag";
+        struct values v = {0};
+        int n;
+
+        (void)state;
+        assert_int_equal(parse(WORDS(maybe, value), &v, argv, &n), 0);
+        assert_string_equal(v.maybe, "value");
+        assert_int_equal(parse(WORDS(maybe, flag), &v, argv, &n), 0);
+        assert_string_equal(v.maybe, "");
+        assert_true(v.flag);
+        assert_int_equal(parse(WORDS(maybe), &v, argv, &n), 0);
+        assert_string_equal(v.maybe, "");
+        assert_int_equal(parse(WORDS(equals), &v, argv, &n), 0);
+        assert_string_equal(v.maybe, "");
+}
+
+static void another_spelling_is_taken_and_not_shown(void **state)
+{
+        char *argv[16], number[] = "--old.number=3", *text = NULL;
+        struct values v = {0};
+        size_t len;
+        FILE *f;
+        int n;
+
+        (void)state;
+        assert_int_equal(parse(WORDS(number), &v, argv, &n), 0);
+        assert_int_equal(v.number, 3);
+        f = open_memstream(&text, &len);
+        assert_non_null(f);
+        cli_print_verb_help(&verb, f);
+        assert_int_equal(fclose(f), 0);
+        assert_non_null(strstr(text, "--number N"));
+        assert_null(strstr(text, "old.number"));
+        free(text);
+}
+
 static void bad_options_are_refused(void **state)
 {
         static const char *const bad[] = {"--nothing",   "--flag=1",  "--number=11",  "--number=-6",
@@ -118,6 +158,8 @@ int main(void)
                 cmocka_unit_test(options_take_their_values_after_a_space_or_an_equals_sign),
                 cmocka_unit_test(positional_arguments_come_to_the_front_in_order),
                 cmocka_unit_test(what_is_not_named_keeps_its_value),
+                cmocka_unit_test(an_option_may_go_without_its_value),
+                cmocka_unit_test(another_spelling_is_taken_and_not_shown),
                 cmocka_unit_test(bad_options_are_refused),
         };
 
