@@ -195,6 +195,13 @@ class PreferredElection(ClusterCase):
                          b'{"version":1,"partitions":[{"topic":"a","partition":0},{"topic":"a","partition":1},'
                          b'{"topic":"b","partition":0},{"topic":"c","partition":0}]}')
 
+    def test_the_parent_is_made_when_it_is_missing(self):
+        root = self.zk.cluster(topics=TOPICS)
+        self.zk.client.delete(root + "/admin/delete_topics")
+        self.zk.client.delete(root + "/admin")
+        self.expect(self.zookeeper(root, "preferred-election", "--topic", "b"), OK, self.MADE + "[b,0]\n", "")
+        self.assertIsNotNone(self.zk.read(root + "/admin/preferred_replica_election"))
+
     def test_a_second_list_is_not_written_over_the_first(self):
         root = self.zk.cluster(topics=TOPICS)
         self.expect(self.zookeeper(root, "preferred-election", "--topic", "b"), OK, err="")
