@@ -155,17 +155,24 @@ class Load:
 
         c.wait_for(f"{n} more messages are acknowledged", reached, timeout)
 
+    def _signal(self, number):
+        """Send @number, and return the statistics of a report that was begun after it was handled."""
+        before = self.stats()["elapsed_ms"]
+        self.process.send_signal(number)
+        # The first new report may have been under way when the signal came; the second one was not.
+        for _ in range(2):
+            seen = before
+            s = c.wait_for("the load generator reports", lambda: (s := self.stats()) and s["elapsed_ms"] > seen and s, interval=0.002)
+            before = s["elapsed_ms"]
+        return s
+
     def reset_gaps(self):
         """Forget the gaps so far."""
-        self.process.send_signal(signal.SIGUSR1)
+        self._signal(signal.SIGUSR1)
 
     def freeze_gaps(self):
         """Count no gap from here on; the statistics as they are then."""
-        before = self.stats()["elapsed_ms"]
-        self.process.send_signal(signal.SIGUSR2)
-        # The second report after the signal was made after it, whatever was being written when it arrived.
-        ago = c.wait_for("the gaps are frozen", lambda: (s := self.stats()) and s["elapsed_ms"] > before and s)["elapsed_ms"]
-        return c.wait_for("the gaps are frozen", lambda: (s := self.stats()) and s["elapsed_ms"] > ago and s)
+        return self._signal(signal.SIGUSR2)
 
     def finish(self):
         """Stop writing, read to the end, and return the totals as numbers."""
