@@ -195,11 +195,11 @@ static int explain(struct zk_admin *z, const char *doing, const char *path, int 
         case -ETIMEDOUT:
         case -EOWNERDEAD:
                 return unreachable(z);
-        case -EINVAL:
+        case -EINVAL: /* the paths are well-formed: it is the size */
                 (void)snprintf(z->error, sizeof(z->error),
-                               "%s%.300s in ZooKeeper: bad path, or more than a znode holds", z->chroot,
+                               "cannot write %s%.300s in ZooKeeper: more than a znode holds", z->chroot,
                                path);
-                return r;
+                return -E2BIG;
         default:
                 (void)snprintf(z->error, sizeof(z->error), "cannot %s %s%.300s in ZooKeeper (%s): %s", doing,
                                z->chroot, path, z->servers,

@@ -4,7 +4,8 @@
  * Wraps zk/ with a loop that runs only inside these calls. Paths are those of zk/znode.h, relative to the
  * chroot; a chroot that does not exist is not created (a typing error must not leave a znode behind). After a
  * failure zk_admin_error() has the sentence. -errno are those of struct zk_result, and:
- *   -EHOSTUNREACH   no server answered within the time (the sentence names all that were asked) */
+ *   -EHOSTUNREACH   no server answered within the time (the sentence names all that were asked)
+ *   -E2BIG          more than a znode holds */
 #pragma once
 
 #include "base/arena.h"

@@ -143,6 +143,13 @@ class Topics(ClusterCase):
         self.assertEqual(self.zk.client.children(root + "/brokers/topics"), ["a", "b", "c", "d.e"])
         self.assertEqual(self.zk.client.children(root + "/config/topics"), [])
 
+    def test_a_topic_that_is_too_large_for_a_znode(self):
+        root = self.zk.cluster(topics=TOPICS)
+        r = self.zookeeper(root, "topics", "create", "--topic", "huge", "--partition", 80000, "--replica", 3)
+        self.expect(r, FAILED, "", f"stepdown topics: cannot write {root}/brokers/topics/huge in ZooKeeper: "
+                                   "more than a znode holds\n")
+        self.assertEqual(self.zk.client.children(root + "/config/topics"), [])
+
     def test_delete(self):
         self.broker.script(Metadata=METADATA, DeleteTopics={"responses": [{"name": "a", "error_code": 0}]})
         self.expect(self.kafka("topics", "delete", "--topic", "a"), OK, "deletion succeeded!\n", "")
