@@ -17,6 +17,7 @@ struct controller_link {
         pthread_mutex_t lock;             /* guards `waiting` */
         struct loop_task task;
         bool posted, closing;
+        bool moved; /* look anew where the controller is; under lock */
 };
 
 struct link_call {
@@ -98,16 +99,33 @@ static void fail_call(struct link_call *c, int r)
                 c->fn(r, NULL, &a, c->userdata);
 }
 
+/* What was asked of a controller that is none any more would wait for its time-out, long after there is
+ * another one to ask. */
+static void drop_former(struct controller_link *k)
+{
+        struct controller_location now;
+
+        if (!k->client || controller_locate(k->controller, &now) < 0 || same_place(&now, &k->where))
+                return;
+        kclient_free_later(k->client);
+        k->client = NULL;
+}
+
 static void run_calls(void *userdata)
 {
         struct controller_link *k = userdata;
         struct list todo;
+        bool moved;
 
         list_init(&todo);
         pthread_mutex_lock(&k->lock);
         list_splice_back(&todo, &k->waiting);
         k->posted = false;
+        moved = k->moved;
+        k->moved = false;
         pthread_mutex_unlock(&k->lock);
+        if (moved && !k->closing)
+                drop_former(k);
         list_for_each_safe (it, next, &todo) {
                 struct link_call *c = list_entry(it, struct link_call, node);
                 int r = k->closing ? -ECANCELED : send_call(k, c);
@@ -145,6 +163,19 @@ int controller_link_request(struct controller_link *k, const struct wire_api *ap
         if (post)
                 loop_post_task(k->loop, &k->task);
         return 0;
+}
+
+void controller_link_on_change(struct controller_link *k)
+{
+        bool post;
+
+        pthread_mutex_lock(&k->lock);
+        k->moved = true;
+        post = !k->posted;
+        k->posted = true;
+        pthread_mutex_unlock(&k->lock);
+        if (post)
+                loop_post_task(k->loop, &k->task);
 }
 
 int controller_link_new(struct loop *l, struct controller *controller, struct controller_link **ret)

@@ -16,6 +16,10 @@ int controller_link_new(struct loop *l, struct controller *controller, struct co
 struct controller_link *controller_link_free(struct controller_link *k);
 DEFINE_FREEP(struct controller_link, controller_link_free)
 
+/* [any thread] The active controller changed: what waits for the answer of a former one fails with
+ * -ECANCELED. */
+void controller_link_on_change(struct controller_link *k);
+
 /* [any thread] Encodes @body at once. @fn (may be NULL) runs exactly once on @l's thread unless this call
  * fails; besides kclient's errors -ENOENT: no controller is known. */
 int controller_link_request(struct controller_link *k, const struct wire_api *api, int16_t version,

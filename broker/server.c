@@ -176,6 +176,14 @@ static void controller_state_change(const char *line, void *userdata)
         state_change_log_write(s->state_changes, "Controller", line);
 }
 
+static void controller_changed(int32_t controller_id, void *userdata)
+{
+        struct server *s = userdata;
+
+        if (controller_id >= 0)
+                controller_link_on_change(s->link);
+}
+
 static int validate_topic_config(const char *name, const char *value, char error[256], void *userdata)
 {
         struct topic_config c = {0};
@@ -248,6 +256,7 @@ void server_fill_controller_ops(struct server *s, struct controller_ops *ret)
 {
         *ret = (struct controller_ops){
                 .on_state_change = controller_state_change,
+                .on_controller_change = controller_changed,
                 .validate_topic_config = validate_topic_config,
                 .userdata = s,
         };

@@ -71,7 +71,8 @@ struct server {
         bool attempt_in_flight;
         int64_t lease_seen_ms; /* there was a lease then */
         int64_t retry_at_ms;
-        uint64_t attempt; /* generation: an answer to an older attempt does not count */
+        int32_t left_at_failure; /* leaders left when the last attempt failed */
+        uint64_t attempt;        /* generation: an answer to an older attempt does not count */
         struct loop_timer *handover_timer;
 
         /* the end (takedown.c) */

@@ -66,6 +66,7 @@ static void attempt_failed(struct server *s, const char *why)
 {
         slog_warning("handover-attempt-failed", "an attempt to hand over leadership did not complete",
                      SL_STR("why", why), SL_INT("attempts_left", s->attempts_left));
+        s->left_at_failure = leaders_left(s);
         s->retry_at_ms = loop_now_ms(s->control_loop) + s->config->controlled_shutdown_retry_backoff_ms;
         if (s->attempts_left <= 0)
                 finish_handover(s, false);
@@ -137,6 +138,13 @@ static bool no_quorum(struct server *s)
         return now_ms - s->lease_seen_ms >= NO_QUORUM_MS;
 }
 
+/* The controller goes on with what an attempt has left; when that is done nobody needs to wait for the next.
+ */
+static bool all_moved_meanwhile(struct server *s)
+{
+        return s->left_at_failure > 0 && leaders_left(s) == 0;
+}
+
 static int on_handover_timer(struct loop *l, void *userdata)
 {
         struct server *s = userdata;
@@ -148,7 +156,7 @@ static int on_handover_timer(struct loop *l, void *userdata)
                 finish_handover(s, false);
                 return 0;
         }
-        if (!s->attempt_in_flight && loop_now_ms(l) >= s->retry_at_ms)
+        if (!s->attempt_in_flight && (loop_now_ms(l) >= s->retry_at_ms || all_moved_meanwhile(s)))
                 try_handover(s);
         else
                 tell_progress(s);
