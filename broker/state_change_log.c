@@ -1,4 +1,4 @@
-/* One mutex, one append a line; the size is counted, not asked for. */
+/* One mutex, one append a call; the size is counted, not asked for. */
 #include "state_change_log.h"
 
 #include <errno.h>
@@ -54,26 +54,38 @@ static void rotate(struct state_change_log *s)
 }
 
 /* "[2026-01-31 12:00:00,123] INFO [Broker id=1] …": the stamp is what the merge sorts by. */
-static int format_line(const struct state_change_log *s, const char *role, const char *line, struct buf *b)
+static int format_lines(const struct state_change_log *s, const char *role, const char *lines, struct buf *b)
 {
         int64_t now = clock_real_ms();
         time_t seconds = (time_t)(now / 1000);
-        char stamp[32];
+        char stamp[32], head[96];
         struct tm tm;
+        int r = 0;
 
         if (!gmtime_r(&seconds, &tm) || strftime(stamp, sizeof(stamp), "%Y-%m-%d %H:%M:%S", &tm) == 0)
                 return -EINVAL;
-        return buf_printf(b, "[%s,%03d] INFO [%s id=%d] %s (state.change.logger)\n", stamp, (int)(now % 1000),
-                          role, s->broker_id, line);
+        (void)snprintf(head, sizeof(head), "[%s,%03d] INFO [%s id=%d] ", stamp, (int)(now % 1000), role,
+                       s->broker_id);
+        while (r == 0 && lines) {
+                const char *end = strchrnul(lines, '\n');
+
+                r = buf_append_str(b, head);
+                if (r == 0)
+                        r = buf_append(b, lines, (size_t)(end - lines));
+                if (r == 0)
+                        r = buf_append_str(b, " (state.change.logger)\n");
+                lines = *end ? end + 1 : NULL;
+        }
+        return r;
 }
 
-void state_change_log_write(struct state_change_log *s, const char *role, const char *line)
+void state_change_log_write(struct state_change_log *s, const char *role, const char *lines)
 {
         cleanup_with(buf_donep) struct buf b = {0};
         int r;
 
         buf_init(&b, 0);
-        r = format_line(s, role, line, &b);
+        r = format_lines(s, role, lines, &b);
         pthread_mutex_lock(&s->lock);
         rotate(s);
         if (r == 0 && s->fd < 0)

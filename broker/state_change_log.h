@@ -12,6 +12,7 @@ int state_change_log_open(const char *path, int32_t broker_id, struct state_chan
 struct state_change_log *state_change_log_free(struct state_change_log *s);
 DEFINE_FREEP(struct state_change_log, state_change_log_free)
 
-/* @role: "Broker" or "Controller". @line names its partitions as [topic,partition]. A write that fails is
- * dropped and counted: diagnostics never hold up a state change. */
-void state_change_log_write(struct state_change_log *s, const char *role, const char *line);
+/* @role: "Broker" or "Controller". @lines, separated by newlines, name their partitions as [topic,partition];
+ * they get one time stamp. A write that fails is dropped and counted: diagnostics never hold up a state
+ * change. */
+void state_change_log_write(struct state_change_log *s, const char *role, const char *lines);

@@ -2,6 +2,7 @@
  * replica_produce.c, replica_fetch.c, replica_offsets.c, replica_isr.c and fetcher.c. */
 #pragma once
 
+#include "base/buf.h"
 #include "base/map.h"
 #include "replica/fetcher.h"
 #include "replica/partition.h"
@@ -36,6 +37,8 @@ struct replica_manager {
         _Atomic bool closed;        /* serve nobody */
         _Atomic int64_t broker_epoch;
         int32_t controller_epoch; /* control thread: the highest seen */
+        struct buf said;          /* control thread: lines of the state-change log, not yet handed over */
+        int64_t said_ms;          /* when its first line came */
 
         pthread_rwlock_t map_lock; /* the four maps */
         struct map *partitions;    /* topic name, 4 bytes of index -> struct partition (a reference) */

@@ -391,6 +391,7 @@ struct replica_manager *replica_manager_free(struct replica_manager *m)
         free_values(m->topic_configs, false);
         pthread_mutex_destroy(&m->isr_lock);
         pthread_rwlock_destroy(&m->map_lock);
+        buf_done(&m->said);
         free(m);
         return NULL;
 }

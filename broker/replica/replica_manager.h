@@ -65,9 +65,9 @@ struct replica_ops {
          * allowed. */
         bool (*broker_endpoint)(void *userdata, int32_t id, char host[METADATA_HOST_SIZE],
                                 uint16_t *ret_port);
-        /* One line of the state-change log without its time stamp; names partitions as [topic,partition]
-         * (R52). NULL allowed. */
-        void (*state_change)(void *userdata, const char *line);
+        /* Lines of the state-change log without their time stamps, separated by newlines; they name
+         * partitions as [topic,partition] (R52). NULL allowed. */
+        void (*state_change)(void *userdata, const char *lines);
 };
 
 /* @logs and @metadata are borrowed and must outlive the manager. Starts its threads. @ops is copied. */
