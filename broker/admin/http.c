@@ -52,7 +52,6 @@ static struct http_request *http_request_free(struct http_request *r)
         free(r);
         return NULL;
 }
-DEFINE_FREEP(struct http_request, http_request_free)
 
 /* Called with the request line as it came, before on_access() is; the result is the latter's context. */
 static void *on_uri(void *cls, const char *uri, struct MHD_Connection *c)
