@@ -90,6 +90,8 @@ void state_change_log_write(struct state_change_log *s, const char *role, const 
         rotate(s);
         if (r == 0 && s->fd < 0)
                 r = open_file(s);
+        if (r == 0 && s->failing) /* what the last write has left, if anything, is no line */
+                r = fs_write_full(s->fd, "\n", 1);
         if (r == 0)
                 r = fs_write_full(s->fd, b.data, b.len);
         if (r < 0) {
