@@ -68,6 +68,7 @@ void conn_close(struct net_conn *c, enum close_reason why)
         slog_debug("net-connection-closed", "connection closed", SL_STR("peer", c->peer),
                    SL_STR("reason", close_reason_name(why)));
         conn_set_state(c, CONN_CLOSED);
+        atomic_store(&c->gone, true);
         net_metrics_closed(why);
         metric_add(&net_metrics[NET_CONNECTIONS], -1);
         (void)atomic_fetch_sub(&c->server->n_conns, 1);
@@ -82,7 +83,6 @@ void conn_close(struct net_conn *c, enum close_reason why)
         buf_done(&c->frame);
         buf_done(&c->stash);
         conn_uncharge(c);
-        atomic_store(&c->gone, true);
         conn_drop_requests(c);
         (void)conn_unref(c);
 }

@@ -251,7 +251,7 @@ static void a_peer_that_takes_nothing_while_memory_is_short_is_cut_off(void **st
         other = client_connect(&f);
         client_send_frame(other, "and me"); /* not read before there is room */
         assert_int_equal(recv(other, &(uint8_t){0}, 1, MSG_WAITALL), 1);
-        assert_int_equal(closed_because("stalled") - stalled, 1);
+        assert_true(closed_because("stalled") > stalled); /* soon the other one as well */
         (void)close(fd);
         (void)close(other);
 }
