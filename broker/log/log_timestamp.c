@@ -7,7 +7,9 @@
 #include "log/decompress.h"
 #include "wire/record_batch.h"
 
-#define MAX_UNPACKED (64u << 20) /* of one batch; a larger one is answered with its first offset */
+/* A batch is unpacked to at most this: who asks for a time must not cost more than who sent the batch paid.
+ * One that grows more is answered with its first offset. */
+#define MAX_UNPACKED(size) MAX((size_t)1 << 20, 16 * (size))
 
 struct found {
         int64_t offset, timestamp;
@@ -21,7 +23,8 @@ static int search_records(const struct record_batch *b, struct record_iter it, i
         int r;
 
         while ((r = record_iter_next(&it, &rec)) > 0) {
-                int64_t t = b->base_timestamp + rec.timestamp_delta;
+                /* Both are the sender's: their sum may wrap. */
+                int64_t t = (int64_t)((uint64_t)b->base_timestamp + (uint64_t)rec.timestamp_delta);
 
                 if (t < timestamp)
                         continue;
@@ -37,7 +40,7 @@ static int search_batch(const struct record_batch *b, int64_t timestamp, struct 
         struct record_iter it = record_iter(b);
         int r = 0;
 
-        buf_init(&unpacked, MAX_UNPACKED);
+        buf_init(&unpacked, MAX_UNPACKED(b->size));
         if (b->attributes & RECORD_ATTR_LOG_APPEND_TIME) { /* one time for all */
                 *ret = (struct found){.offset = b->base_offset, .timestamp = b->max_timestamp};
                 return 1;
@@ -72,7 +75,8 @@ static int load_and_search(struct segment *s, const struct batch_meta *meta, int
         return r < 0 ? r : search_batch(&b, timestamp, ret);
 }
 
-static int search_segment(struct segment *s, int64_t timestamp, int64_t bound, struct found *ret)
+/* @whole: the batch is the answer, its records are not looked at. */
+static int search_segment(struct segment *s, int64_t timestamp, int64_t bound, bool whole, struct found *ret)
 {
         uint8_t window[SEGMENT_WINDOW];
         struct segment_walk w;
@@ -87,6 +91,11 @@ static int search_segment(struct segment *s, int64_t timestamp, int64_t bound, s
         while ((r = batch_cursor_next(&w.cursor, &meta)) > 0 && meta.base_offset < bound) {
                 if (meta.max_timestamp < timestamp)
                         continue;
+                if (whole) {
+                        *ret = (struct found){.offset = meta.base_offset, .timestamp = meta.max_timestamp};
+                        r = 1;
+                        break;
+                }
                 r = load_and_search(s, &meta, timestamp, ret);
                 if (r != 0)
                         break;
@@ -105,8 +114,8 @@ static bool skip_segment(struct segment *s, bool last, int64_t timestamp)
         return !last && segment_read_max_timestamp(s, &newest) == 0 && newest < timestamp;
 }
 
-int partition_log_find_timestamp(struct partition_log *l, int64_t timestamp, int64_t bound,
-                                 int64_t *ret_offset, int64_t *ret_timestamp)
+static int find_from(struct partition_log *l, int64_t timestamp, int64_t bound, bool whole,
+                     int64_t *ret_offset, int64_t *ret_timestamp)
 {
         int64_t at = atomic_load(&l->start_offset), next = 0;
         struct found f = {.offset = -1, .timestamp = -1};
@@ -118,7 +127,7 @@ int partition_log_find_timestamp(struct partition_log *l, int64_t timestamp, int
                 struct segment *s = log_segment_for(l, at, &next);
 
                 if (!skip_segment(s, next == INT64_MAX, timestamp))
-                        r = search_segment(s, timestamp, bound, &f);
+                        r = search_segment(s, timestamp, bound, whole, &f);
                 if (r == -ENOENT && next <= atomic_load(&l->start_offset))
                         r = 0; /* retention took it meanwhile */
                 segment_unref(s);
@@ -131,4 +140,16 @@ int partition_log_find_timestamp(struct partition_log *l, int64_t timestamp, int
         *ret_offset = f.offset;
         *ret_timestamp = f.timestamp;
         return 0;
+}
+
+int partition_log_find_timestamp(struct partition_log *l, int64_t timestamp, int64_t bound,
+                                 int64_t *ret_offset, int64_t *ret_timestamp)
+{
+        return find_from(l, timestamp, bound, false, ret_offset, ret_timestamp);
+}
+
+int partition_log_find_batch(struct partition_log *l, int64_t timestamp, int64_t bound, int64_t *ret_offset,
+                             int64_t *ret_timestamp)
+{
+        return find_from(l, timestamp, bound, true, ret_offset, ret_timestamp);
 }

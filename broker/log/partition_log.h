@@ -76,10 +76,14 @@ int partition_log_read(struct partition_log *l, int64_t offset, int64_t bound, s
 int64_t partition_log_bytes_between(const struct partition_log *l, int64_t from, int64_t to);
 
 /* *ret_offset/-timestamp of the first record below @bound with a timestamp >= @timestamp, or -1/-1. A
- * compressed batch is unpacked for it; one of more than 64 MiB is answered with its first offset. Any thread.
- */
+ * compressed batch is unpacked for it; one that grows to more than 1 MiB and sixteenfold is answered with its
+ * first offset. Any thread. */
 int partition_log_find_timestamp(struct partition_log *l, int64_t timestamp, int64_t bound,
                                  int64_t *ret_offset, int64_t *ret_timestamp) must_check;
+/* The same for whole batches, by what their headers say: first offset and largest timestamp of the first
+ * batch that reaches @timestamp. Nothing is unpacked. Any thread. */
+int partition_log_find_batch(struct partition_log *l, int64_t timestamp, int64_t bound, int64_t *ret_offset,
+                             int64_t *ret_timestamp) must_check;
 
 /* --- leader epochs (KIP-101, 279) --- */
 /* A new leader records its epoch at its LEO before it accepts data (KAFKA-7415); in memory when it returns,

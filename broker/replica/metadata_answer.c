@@ -7,6 +7,13 @@
 #include "wire/error.h"
 #include "wire/metadata.h"
 
+#define ID_VERSION 12
+
+static bool asked_by_id(const struct metadata_request_topic *q)
+{
+        return q->name.len < 0 && !uuid_is_zero(&q->topic_id);
+}
+
 static int copy_str(struct arena *a, const char *s, size_t n, struct wire_str *ret)
 {
         char *copy = arena_strndup(a, s, n);
@@ -83,9 +90,7 @@ static int fill_topic(const struct metadata_cache *m, const struct cached_topic 
         to->partitions.items = arena_alloc(a, (size_t)t->n_partitions, sizeof(*to->partitions.items));
         if (!to->partitions.items && t->n_partitions > 0)
                 return -ENOMEM;
-        for (int32_t i = 0; i < t->n_slots; i++) {
-                if (!t->partitions[i])
-                        continue;
+        for (int32_t i = 0; i < t->n_partitions; i++) {
                 r = fill_partition(m, t->partitions[i], a, &to->partitions.items[to->partitions.n++]);
                 if (r < 0)
                         return r;
@@ -93,14 +98,21 @@ static int fill_topic(const struct metadata_cache *m, const struct cached_topic 
         return 0;
 }
 
-/* A topic asked for by name, or from v10 by id (then the name is null). */
+/* A topic asked for by name, or by id (then the name is null). Requests can carry ids from v10 on, but only
+ * from v12 on answers can do without the name. */
 static int fill_requested(const struct metadata_cache *m, const struct metadata_request_topic *q,
-                          struct arena *a, struct metadata_response_topic *to)
+                          int16_t version, struct arena *a, struct metadata_response_topic *to)
 {
-        bool by_id = q->name.len < 0 && !uuid_is_zero(&q->topic_id);
+        bool by_id = asked_by_id(q);
         const struct cached_topic *t = by_id ? map_get(m->topic_ids, &q->topic_id, sizeof(q->topic_id))
                                              : metadata_find_topic(m, q->name);
 
+        if (by_id && version < ID_VERSION) {
+                to->topic_authorized_operations = INT32_MIN;
+                to->topic_id = q->topic_id;
+                to->error_code = KAFKA_INVALID_REQUEST;
+                return copy_str(a, "", 0, &to->name);
+        }
         if (t)
                 return fill_topic(m, t, a, to);
         to->topic_authorized_operations = INT32_MIN;
@@ -133,25 +145,60 @@ static int fill_all(const struct metadata_cache *m, struct arena *a, struct meta
         return 0;
 }
 
-static int fill_topics(const struct metadata_cache *m, const struct metadata_request *req, int16_t version,
+/* What is asked for, each topic once: a request that names one a million times must not get it as often. */
+struct asked {
+        bool all;
+        const struct metadata_request_topic **items;
+        size_t n;
+};
+
+static int collect_asked(const struct metadata_request *req, int16_t version, struct arena *a,
+                         struct asked *ret)
+{
+        cleanup_with(map_freep) struct map *names = NULL;
+        cleanup_with(map_freep) struct map *ids = NULL;
+
+        *ret = (struct asked){.all = req->topics.n < 0 || (version == 0 && req->topics.n == 0)};
+        if (req->topics.n <= 0)
+                return 0;
+        names = map_new();
+        ids = map_new();
+        ret->items = arena_alloc(a, (size_t)req->topics.n, sizeof(const struct metadata_request_topic *));
+        if (!names || !ids || !ret->items)
+                return -ENOMEM;
+        for (int32_t i = 0; i < req->topics.n; i++) {
+                struct metadata_request_topic *q = &req->topics.items[i];
+                int r = asked_by_id(q) ? map_put(ids, &q->topic_id, sizeof(q->topic_id), q)
+                                       : map_put(names, q->name.len > 0 ? q->name.data : "",
+                                                 (size_t)MAX(q->name.len, 0), q);
+
+                if (r == 0)
+                        ret->items[ret->n++] = q;
+                else if (r != -EEXIST)
+                        return r;
+        }
+        return 0;
+}
+
+static int fill_topics(const struct metadata_cache *m, const struct asked *asked, int16_t version,
                        struct arena *a, struct metadata_response *ret)
 {
         int r;
 
-        if (req->topics.n < 0 || (version == 0 && req->topics.n == 0))
+        if (asked->all)
                 return fill_all(m, a, ret);
-        ret->topics.items = arena_alloc(a, (size_t)req->topics.n, sizeof(*ret->topics.items));
-        if (!ret->topics.items && req->topics.n > 0)
+        ret->topics.items = arena_alloc(a, asked->n, sizeof(*ret->topics.items));
+        if (!ret->topics.items && asked->n > 0)
                 return -ENOMEM;
-        for (int32_t i = 0; i < req->topics.n; i++) {
-                r = fill_requested(m, &req->topics.items[i], a, &ret->topics.items[ret->topics.n++]);
+        for (size_t i = 0; i < asked->n; i++) {
+                r = fill_requested(m, asked->items[i], version, a, &ret->topics.items[ret->topics.n++]);
                 if (r < 0)
                         return r;
         }
         return 0;
 }
 
-static int fill_locked(const struct metadata_cache *m, const struct metadata_request *req, int16_t version,
+static int fill_locked(const struct metadata_cache *m, const struct asked *asked, int16_t version,
                        struct arena *a, struct metadata_response *ret)
 {
         int r;
@@ -165,17 +212,21 @@ static int fill_locked(const struct metadata_cache *m, const struct metadata_req
                         return r;
         }
         r = fill_brokers(m, a, ret);
-        return r < 0 ? r : fill_topics(m, req, version, a, ret);
+        return r < 0 ? r : fill_topics(m, asked, version, a, ret);
 }
 
 int metadata_cache_fill_response(struct metadata_cache *m, const struct metadata_request *req,
                                  int16_t version, struct arena *a, struct metadata_response *ret)
 {
+        struct asked asked;
         int r;
 
         *ret = (struct metadata_response){0};
+        r = collect_asked(req, version, a, &asked);
+        if (r < 0)
+                return r;
         pthread_rwlock_rdlock(&m->lock);
-        r = fill_locked(m, req, version, a, ret);
+        r = fill_locked(m, &asked, version, a, ret);
         pthread_rwlock_unlock(&m->lock);
         return r;
 }

@@ -8,9 +8,6 @@
 #include "wire/update_metadata.h"
 
 #define LEADER_DELETED (-2)
-/* Partition numbers index an array; an UpdateMetadata cannot make it larger than this. */
-#define PARTITIONS_MAX 1000000
-
 bool topic_name_valid(struct wire_str name)
 {
         static const char legal[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
@@ -41,9 +38,32 @@ struct cached_topic *metadata_find_topic(const struct metadata_cache *m, struct 
         return name.len > 0 ? map_get(m->topics, name.data, (size_t)name.len) : NULL;
 }
 
+/* Position of the first partition that is @partition or behind it. Partitions have consecutive numbers as a
+ * rule, and then it is the number. */
+static int32_t find_position(const struct cached_topic *t, int32_t partition)
+{
+        int32_t low = 0, high = t->n_partitions;
+
+        if (partition < high && t->partitions[partition]->index == partition)
+                return partition;
+        if (high == 0 || t->partitions[high - 1]->index < partition)
+                return high; /* they come in order */
+        while (low < high) {
+                int32_t middle = low + (high - low) / 2;
+
+                if (t->partitions[middle]->index < partition)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
 const struct cached_partition *metadata_find_partition(const struct cached_topic *t, int32_t partition)
 {
-        return partition >= 0 && partition < t->n_slots ? t->partitions[partition] : NULL;
+        int32_t at = partition < 0 ? t->n_partitions : find_position(t, partition);
+
+        return at < t->n_partitions && t->partitions[at]->index == partition ? t->partitions[at] : NULL;
 }
 
 /* --- life --- */
@@ -52,7 +72,7 @@ static struct cached_topic *topic_free(struct cached_topic *t)
 {
         if (!t)
                 return NULL;
-        for (int32_t i = 0; i < t->n_slots; i++)
+        for (int32_t i = 0; i < t->n_partitions; i++)
                 free(t->partitions[i]);
         free(t->partitions);
         free(t);
@@ -237,28 +257,38 @@ static int topic_set_id(struct metadata_cache *m, struct cached_topic *t, const 
         return map_set(m->topic_ids, id, sizeof(*id), t, NULL);
 }
 
-static int topic_reserve(struct cached_topic *t, int32_t n)
+static int topic_reserve(struct cached_topic *t)
 {
+        int32_t capacity = MAX(t->capacity * 2, 4);
         struct cached_partition **p;
 
-        if (n <= t->n_slots)
+        if (t->n_partitions < t->capacity)
                 return 0;
-        p = reallocarray(t->partitions, (size_t)n, sizeof(struct cached_partition *));
+        p = reallocarray(t->partitions, (size_t)capacity, sizeof(struct cached_partition *));
         if (!p)
                 return -ENOMEM;
-        memset(p + t->n_slots, 0, (size_t)(n - t->n_slots) * sizeof(struct cached_partition *));
         t->partitions = p;
-        t->n_slots = n;
+        t->capacity = capacity;
         return 0;
+}
+
+/* The array holds what is known and not what could be: a number from outside must not size it. */
+static void shift_partitions(struct cached_topic *t, int32_t from, int32_t by)
+{
+        memmove(&t->partitions[from + by], &t->partitions[from],
+                (size_t)(t->n_partitions - from) * sizeof(struct cached_partition *));
+        t->n_partitions += by;
 }
 
 static void remove_partition(struct metadata_cache *m, struct cached_topic *t, int32_t index)
 {
-        if (index >= t->n_slots || !t->partitions[index])
+        int32_t at = find_position(t, index);
+
+        if (at >= t->n_partitions || t->partitions[at]->index != index)
                 return;
-        free(t->partitions[index]);
-        t->partitions[index] = NULL;
-        if (--t->n_partitions > 0)
+        free(t->partitions[at]);
+        shift_partitions(t, at + 1, -1);
+        if (t->n_partitions > 0)
                 return;
         (void)map_remove(m->topics, t->name, (size_t)t->name_len);
         if (!uuid_is_zero(&t->id))
@@ -268,18 +298,21 @@ static void remove_partition(struct metadata_cache *m, struct cached_topic *t, i
 
 static int put_partition(struct cached_topic *t, const struct update_metadata_request_partition_state *s)
 {
+        int32_t at = find_position(t, s->partition_index);
         struct cached_partition *p;
         int r;
 
-        r = topic_reserve(t, s->partition_index + 1);
+        r = topic_reserve(t);
         if (r < 0)
                 return r;
         p = partition_copy(s);
         if (!p)
                 return -ENOMEM;
-        t->n_partitions += !t->partitions[s->partition_index];
-        free(t->partitions[s->partition_index]);
-        t->partitions[s->partition_index] = p;
+        if (at < t->n_partitions && t->partitions[at]->index == s->partition_index)
+                free(t->partitions[at]);
+        else
+                shift_partitions(t, at, 1);
+        t->partitions[at] = p;
         return 0;
 }
 
@@ -289,7 +322,7 @@ static int apply_partition(struct metadata_cache *m, struct wire_str name, const
         struct cached_topic *t = metadata_find_topic(m, name);
         int r;
 
-        if (name.len < 1 || s->partition_index < 0 || s->partition_index >= PARTITIONS_MAX)
+        if (name.len < 1 || s->partition_index < 0)
                 return 0; /* nothing a client could ask for */
         if (s->leader == LEADER_DELETED) {
                 if (t)
@@ -441,11 +474,9 @@ static void each_locked(struct metadata_cache *m,
         for (size_t c = 0; map_next(m->topics, &c, NULL, NULL, &value);) {
                 const struct cached_topic *t = value;
 
-                for (int32_t i = 0; i < t->n_slots; i++) {
+                for (int32_t i = 0; i < t->n_partitions; i++) {
                         const struct cached_partition *p = t->partitions[i];
 
-                        if (!p)
-                                continue;
                         fn(
                                 &(struct metadata_partition){
                                         .topic = t->name,

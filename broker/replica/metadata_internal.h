@@ -14,8 +14,8 @@ struct cached_partition {
 
 struct cached_topic {
         struct uuid id;
-        struct cached_partition **partitions; /* by index; NULL: not known */
-        int32_t n_slots, n_partitions;
+        struct cached_partition **partitions; /* ascending by index */
+        int32_t n_partitions, capacity;
         int32_t name_len;
         char name[];
 };

@@ -156,12 +156,15 @@ void partition_fetch_read(struct partition *p, const struct partition_fetch *f, 
 
 /* --- ListOffsets --- */
 
-static bool found_from(struct partition_log *log, int64_t timestamp, int64_t bound,
+typedef int (*find_fn)(struct partition_log *log, int64_t timestamp, int64_t bound, int64_t *ret_offset,
+                       int64_t *ret_timestamp);
+
+static bool found_from(find_fn find, struct partition_log *log, int64_t timestamp, int64_t bound,
                        struct partition_offset *o, int *r)
 {
         int64_t offset, at;
 
-        *r = partition_log_find_timestamp(log, timestamp, bound, &offset, &at);
+        *r = find(log, timestamp, bound, &offset, &at);
         if (*r < 0 || offset < 0)
                 return false;
         o->offset = offset;
@@ -169,67 +172,81 @@ static bool found_from(struct partition_log *log, int64_t timestamp, int64_t bou
         return true;
 }
 
-/* The record of the largest timestamp (KIP-734), by bisecting the time axis with the look-up we have. */
+/* The record of the largest timestamp (KIP-734), by bisecting the time axis with the look-up we have. Batches
+ * first: one is unpacked, not one a step. Their headers are believed, as for every look-up by time. */
 static int find_max_timestamp(struct partition_log *log, int64_t bound, struct partition_offset *o)
 {
-        int64_t low = 0, high = INT64_MAX; /* a record at or after low exists; none at or after high */
+        int64_t low = 0, high = INT64_MAX; /* a batch reaches low; none reaches high */
         int r;
 
-        if (!found_from(log, 0, bound, o, &r))
+        if (!found_from(partition_log_find_batch, log, 0, bound, o, &r))
                 return r;
+        low = o->timestamp;
         while (high - low > 1) {
-                int64_t middle = MAX(low + (high - low) / 2, low + 1);
+                int64_t middle = low + (high - low) / 2;
 
-                if (found_from(log, middle, bound, o, &r))
-                        low = MAX(middle, o->timestamp);
+                if (found_from(partition_log_find_batch, log, middle, bound, o, &r))
+                        low = o->timestamp;
                 else if (r < 0)
                         return r;
                 else
                         high = middle;
         }
-        return 0;
+        (void)found_from(partition_log_find_timestamp, log, o->timestamp, bound, o, &r);
+        return r;
 }
 
-static int16_t list_locked(struct partition *p, int64_t timestamp, bool follower,
-                           struct partition_offset *ret)
+/* What is known without looking into the log. false: @ret is to be searched for below *ret_bound. */
+static bool list_locked(const struct partition *p, int64_t timestamp, bool follower, int64_t *ret_bound,
+                        struct partition_offset *ret, int16_t *ret_error)
 {
-        int64_t leo = partition_log_end_offset(p->log), bound = follower ? leo : p->hw;
-        int r = 0;
-
+        *ret_bound = follower ? partition_log_end_offset(p->log) : p->hw;
         switch (timestamp) {
         case TIMESTAMP_LATEST:
                 /* KIP-207: a new leader's HW may be behind what consumers have seen. */
                 if (!follower && p->hw < p->leader.epoch_start_offset)
-                        return KAFKA_OFFSET_NOT_AVAILABLE;
-                ret->offset = bound;
-                break;
+                        *ret_error = KAFKA_OFFSET_NOT_AVAILABLE;
+                else
+                        ret->offset = *ret_bound;
+                return true;
         case TIMESTAMP_EARLIEST:
         case TIMESTAMP_EARLIEST_LOCAL:
                 ret->offset = partition_log_start_offset(p->log);
-                break;
-        case TIMESTAMP_MAX:
-                r = find_max_timestamp(p->log, bound, ret);
-                break;
+                return true;
         case TIMESTAMP_LATEST_TIERED:
-                return KAFKA_NONE; /* nothing is tiered: -1 */
+                return true; /* nothing is tiered: -1 */
         default:
-                (void)found_from(p->log, timestamp, bound, ret, &r);
-                break;
+                return false;
         }
-        if (r < 0)
-                return KAFKA_STORAGE_ERROR;
-        /* The epoch of the record there; at the log's end, of the record before it (KIP-320). */
-        if (ret->offset >= 0)
-                ret->leader_epoch = ret->offset >= leo
-                                            ? p->leader_epoch
-                                            : partition_log_epoch_for_offset(p->log, ret->offset + 1);
-        return KAFKA_NONE;
+}
+
+/* The epoch of the record at @offset; at the log's end, of the record before it (KIP-320). */
+static int32_t epoch_of(const struct partition *p, int64_t offset, int32_t leader_epoch)
+{
+        return offset >= partition_log_end_offset(p->log)
+                       ? leader_epoch
+                       : partition_log_epoch_for_offset(p->log, offset + 1);
+}
+
+/* The search reads from the disk: appends go on meanwhile, truncation and deletion wait. */
+static int16_t list_search(struct partition *p, int64_t timestamp, int64_t bound,
+                           struct partition_offset *ret)
+{
+        int r;
+
+        if (timestamp == TIMESTAMP_MAX)
+                r = find_max_timestamp(p->log, bound, ret);
+        else
+                (void)found_from(partition_log_find_timestamp, p->log, timestamp, bound, ret, &r);
+        return r < 0 ? KAFKA_STORAGE_ERROR : KAFKA_NONE;
 }
 
 int16_t partition_list_offset(struct partition *p, int64_t timestamp, int32_t current_leader_epoch,
                               bool follower, struct partition_offset *ret)
 {
-        bool lease = partition_lease_valid(p);
+        bool lease = partition_lease_valid(p), known = true;
+        int32_t leader_epoch;
+        int64_t bound = 0;
         int16_t error;
 
         *ret = (struct partition_offset){.offset = -1, .timestamp = -1, .leader_epoch = -1};
@@ -237,9 +254,21 @@ int16_t partition_list_offset(struct partition *p, int64_t timestamp, int32_t cu
         error = p->role == REPLICA_LEADER ? partition_epoch_error(p, current_leader_epoch) : KAFKA_NONE;
         if (error == KAFKA_NONE)
                 error = partition_leader_error(p, lease || follower);
-        if (error == KAFKA_NONE)
-                error = list_locked(p, timestamp, follower, ret);
+        if (error != KAFKA_NONE) {
+                pthread_mutex_unlock(&p->lock);
+                return error;
+        }
+        known = list_locked(p, timestamp, follower, &bound, ret, &error);
+        leader_epoch = p->leader_epoch;
+        pthread_rwlock_rdlock(&p->reading);
         pthread_mutex_unlock(&p->lock);
+        if (!known)
+                error = list_search(p, timestamp, bound, ret);
+        if (ret->offset >= 0)
+                ret->leader_epoch = epoch_of(p, ret->offset, leader_epoch);
+        pthread_rwlock_unlock(&p->reading);
+        if (error != KAFKA_NONE)
+                *ret = (struct partition_offset){.offset = -1, .timestamp = -1, .leader_epoch = -1};
         return error;
 }
 

@@ -11,11 +11,13 @@
 
 #include "base/clock.h"
 
-#define CHECK_BATCH 32 /* operations that one pass over a key holds references to */
+#define CHECK_BATCH     32 /* operations that one pass over a key holds references to */
+#define SWEEP_PERIOD_MS 1000
 
 struct purgatory {
         struct loop *loop;
-        struct loop_timer *timer;    /* loop thread */
+        struct loop_timer *timer, *sweep_timer; /* loop thread */
+        _Atomic size_t n_waits;
         struct metric waiting, hold; /* R75 */
         char labels[64];
 
@@ -30,6 +32,7 @@ struct purgatory {
 int purgatory_key_init(struct purgatory_key *k)
 {
         list_init(&k->waits);
+        k->n_waits = 0;
         return -pthread_mutex_init(&k->lock, NULL);
 }
 
@@ -135,8 +138,10 @@ static void unhook(struct delayed_op *o)
 
                 pthread_mutex_lock(&w->key->lock);
                 list_remove(&w->node);
+                w->key->n_waits--;
                 pthread_mutex_unlock(&w->key->lock);
         }
+        (void)atomic_fetch_sub(&o->purgatory->n_waits, o->n_waits);
         pthread_mutex_lock(&o->purgatory->lock);
         heap_remove(o->purgatory, o);
         pthread_mutex_unlock(&o->purgatory->lock);
@@ -205,6 +210,51 @@ static void expire_due(struct purgatory *p, int64_t now_ms)
         }
 }
 
+/* References to up to CHECK_BATCH operations from *at on. The heap may be reordered between two calls: who is
+ * missed is seen the next time. */
+static size_t look_at(struct purgatory *p, size_t *at, struct delayed_op **ops)
+{
+        size_t n = 0;
+
+        pthread_mutex_lock(&p->lock);
+        for (; *at < p->n_heap && n < CHECK_BATCH; (*at)++) {
+                ops[n] = p->heap[*at];
+                op_ref(ops[n++]);
+        }
+        pthread_mutex_unlock(&p->lock);
+        return n;
+}
+
+/* Until it is completed the request is there to be asked about; the lock keeps it so. */
+static bool abandon(struct delayed_op *o)
+{
+        bool won;
+
+        pthread_mutex_lock(&o->lock);
+        won = !atomic_load_explicit(&o->completed, memory_order_relaxed) && o->ops->is_abandoned &&
+              o->ops->is_abandoned(o);
+        if (won)
+                atomic_store_explicit(&o->completed, true, memory_order_release);
+        pthread_mutex_unlock(&o->lock);
+        return won;
+}
+
+static int on_sweep(struct loop *l, void *userdata)
+{
+        struct purgatory *p = userdata;
+        struct delayed_op *ops[CHECK_BATCH];
+        size_t at = 0, n;
+
+        (void)l;
+        while ((n = look_at(p, &at, ops)) > 0)
+                for (size_t i = 0; i < n; i++) {
+                        if (abandon(ops[i]))
+                                finish(ops[i], true);
+                        delayed_op_unref(ops[i]);
+                }
+        return 0;
+}
+
 static void rearm(struct purgatory *p)
 {
         int64_t due_ms = -1;
@@ -271,21 +321,30 @@ static bool answer_now(struct delayed_op *o, int64_t timeout_ms)
         return true;
 }
 
-static void hook_in(struct delayed_op *o)
+/* false: it is too crowded there. */
+static bool hook_in(struct delayed_op *o)
 {
+        size_t before = atomic_fetch_add(&o->purgatory->n_waits, o->n_waits);
+        bool room = o->ops->max_waits == 0 || before + o->n_waits <= o->ops->max_waits;
+
         for (size_t i = 0; i < o->n_waits; i++) {
                 struct delayed_wait *w = &o->waits[i];
 
                 w->op = o;
                 pthread_mutex_lock(&w->key->lock);
                 list_push_back(&w->key->waits, &w->node);
+                w->key->n_waits++;
+                room &= o->ops->max_key_waits == 0 || w->key->n_waits <= o->ops->max_key_waits;
                 pthread_mutex_unlock(&w->key->lock);
         }
+        return room;
 }
 
 void purgatory_wait(struct purgatory *p, struct delayed_op *o, struct delayed_wait *waits, size_t n_waits,
                     int64_t timeout_ms)
 {
+        bool room;
+
         o->purgatory = p;
         for (size_t i = 0; i < n_waits; i++)
                 list_init(&waits[i].node);
@@ -297,9 +356,9 @@ void purgatory_wait(struct purgatory *p, struct delayed_op *o, struct delayed_wa
         /* Winners read o->waits and unhook each; they must find all of them hooked in. The lock keeps them
          * out meanwhile: purgatory_check() takes it before it can win. */
         pthread_mutex_lock(&o->lock);
-        hook_in(o);
+        room = hook_in(o);
         pthread_mutex_unlock(&o->lock);
-        if (!complete_if(o, NULL, false) && schedule(p, o) < 0)
+        if (!complete_if(o, NULL, false) && (!room || schedule(p, o) < 0))
                 (void)complete_if(o, NULL, true);
         delayed_op_unref(o); /* the caller's */
 }
@@ -403,10 +462,14 @@ int purgatory_new(struct loop *loop, const char *name, struct purgatory **ret)
         if (r < 0)
                 return r;
         r = loop_add_timer(loop, on_timer, p, &p->timer);
+        if (r == 0)
+                r = loop_add_timer(loop, on_sweep, p, &p->sweep_timer);
         if (r < 0) {
+                (void)loop_timer_remove(p->timer);
                 pthread_mutex_destroy(&p->lock);
                 return r;
         }
+        loop_timer_arm(p->sweep_timer, SWEEP_PERIOD_MS, SWEEP_PERIOD_MS);
         init_metrics(p, name);
         *ret = TAKE_PTR(p);
         return 0;
@@ -426,6 +489,7 @@ struct purgatory *purgatory_free(struct purgatory *p)
                 return NULL;
         assert(p->n_heap == 0);
         p->timer = loop_timer_remove(p->timer);
+        p->sweep_timer = loop_timer_remove(p->sweep_timer);
         metrics_unregister(&p->waiting);
         metrics_unregister(&p->hold);
         pthread_mutex_destroy(&p->lock);

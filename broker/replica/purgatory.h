@@ -23,6 +23,7 @@ struct purgatory;
 struct purgatory_key {
         pthread_mutex_t lock;
         struct list waits; /* lock */
+        size_t n_waits;    /* lock */
 };
 int purgatory_key_init(struct purgatory_key *k) must_check;
 void purgatory_key_done(struct purgatory_key *k); /* nothing may wait under it */
@@ -37,6 +38,12 @@ struct delayed_op_ops {
          * satisfied. */
         void (*complete)(struct delayed_op *o, bool expired);
         void (*free)(struct delayed_op *o); /* the last reference went */
+        /* Has who asked for it gone? Under the operation's lock, about once a second; then it is completed as
+         * expired, so that clients who ask and leave fill nothing. NULL: nobody can go. */
+        bool (*is_abandoned)(struct delayed_op *o);
+        /* How many waits there may be in the whole purgatory, and under one key, whose change is told to each
+         * of them. Operations past that are completed as expired at once. 0: any number. */
+        size_t max_waits, max_key_waits;
 };
 
 struct delayed_wait { /* one of an operation's places in a key's list */

@@ -12,6 +12,14 @@
 #include "base/clock.h"
 #include "wire/fetch.h"
 
+/* Partitions of all requests that wait, about 200 bytes each, and of one partition: each of those is tried
+ * whenever something is appended to it. Past that a fetch is answered with what is there. */
+#define MAX_WAITS     (1024 * 1024)
+#define MAX_KEY_WAITS (16 * 1024)
+
+/* While memory for answers is short followers may use this much more: without them nothing is committed. */
+#define FOLLOWER_RESERVE_BYTES ((size_t)64 * 1024 * 1024)
+
 struct fetch_part {
         struct partition *p; /* a reference; NULL: not here, see error */
         struct partition_fetch fetch;
@@ -74,18 +82,29 @@ static bool is_current(const struct fetch_part *part)
         return atomic_load_explicit(&part->p->changes, memory_order_acquire) == part->state.changes;
 }
 
+/* What this answer may hold at most. When there is no memory for any, it says nothing about the data that is
+ * there, and the reader asks again. */
+static size_t response_limit(const struct fetch_op *op)
+{
+        size_t room = op->call.response_room ? op->call.response_room(op->call.userdata) : SIZE_MAX / 2;
+
+        return MIN(op->max_bytes, op->replica_id >= 0 ? room + FOLLOWER_RESERVE_BYTES : room);
+}
+
 /* KIP-74: limits are for whole requests and partitions, but the first that has anything gets at least one
  * batch, or a reader could never get past a large one. */
-static void read_part(struct fetch_op *op, struct fetch_part *part, bool lease, struct buf *records)
+static void read_part(const struct fetch_op *op, struct fetch_part *part, bool lease, size_t limit,
+                      struct buf *records)
 {
-        size_t left = records->len < op->max_bytes ? op->max_bytes - records->len : 0;
+        size_t left = records->len < limit ? limit - records->len : 0;
+        bool min_one = records->len == 0 && (limit > 0 || op->max_bytes == 0);
 
         part->read_at = records->len;
         part->read_n = 0;
         if (!part->p || (is_current(part) && part->state.bytes == 0))
                 return;
-        partition_fetch_read(part->p, &part->fetch, lease, MIN(part->max_bytes, left), records->len == 0,
-                             records, &part->read_n, &part->state);
+        partition_fetch_read(part->p, &part->fetch, lease, MIN(part->max_bytes, left), min_one, records,
+                             &part->read_n, &part->state);
         if (part->state.error == KAFKA_NONE)
                 return;
         records->len = part->read_at;
@@ -101,9 +120,10 @@ static bool lease_valid(const struct replica_manager *m)
 static void read_all(struct fetch_op *op, struct buf *records)
 {
         bool lease = lease_valid(op->m);
+        size_t limit = response_limit(op);
 
         for (size_t i = 0; i < op->n_parts; i++)
-                read_part(op, &op->parts[i], lease, records);
+                read_part(op, &op->parts[i], lease, limit, records);
         if (op->replica_id >= 0 || lease_valid(op->m))
                 return;
         records->len = 0;
@@ -202,10 +222,17 @@ static int build(struct fetch_op *op, struct replica_response *r)
         return add_endpoints(r, body, &hints);
 }
 
+static bool op_is_abandoned(struct delayed_op *base)
+{
+        const struct fetch_op *op = container_of(base, struct fetch_op, base);
+
+        return op->call.is_abandoned && op->call.is_abandoned(op->call.userdata);
+}
+
 static void op_complete(struct delayed_op *base, bool expired)
 {
         struct fetch_op *op = container_of(base, struct fetch_op, base);
-        struct replica_response *r = replica_response_new(0);
+        struct replica_response *r = op_is_abandoned(base) ? NULL : replica_response_new(0);
 
         (void)expired; /* what is there is the answer, also when it is less than asked for */
         if (r && build(op, r) < 0)
@@ -215,10 +242,14 @@ static void op_complete(struct delayed_op *base, bool expired)
 
 /* --- waiting --- */
 
-/* Errors and divergence are answered at once (§4.5 A-F, H): waiting does not make them go away. */
-static bool must_answer(const struct partition_fetch_state *s)
+/* Errors and divergence are answered at once (§4.5 A-F, H): waiting does not make them go away. Nor is there
+ * anything to wait for once a partition has as much as it may carry, whatever min.bytes asks. */
+static bool must_answer(const struct fetch_part *part)
 {
-        return s->error != KAFKA_NONE || s->diverging_epoch >= 0;
+        const struct partition_fetch_state *s = &part->state;
+
+        return s->error != KAFKA_NONE || s->diverging_epoch >= 0 ||
+               (s->bytes > 0 && s->bytes >= (int64_t)part->max_bytes);
 }
 
 static void look_again(struct fetch_part *part, bool lease)
@@ -236,7 +267,7 @@ static bool is_satisfied_by(struct fetch_op *op, const struct purgatory_key *hin
                 if (!part->p || &part->p->fetch_key != hint)
                         continue;
                 look_again(part, lease);
-                if (must_answer(&part->state) || capped_bytes(part) >= MAX(op->min_bytes, (int64_t)1))
+                if (must_answer(part) || capped_bytes(part) >= MAX(op->min_bytes, (int64_t)1))
                         return true;
         }
         return false;
@@ -259,7 +290,7 @@ static bool op_is_satisfied(struct delayed_op *base, const struct purgatory_key 
                 if (!part->p)
                         return true;
                 look_again(part, lease);
-                if (must_answer(&part->state))
+                if (must_answer(part))
                         return true;
                 bytes += capped_bytes(part);
                 if (bytes >= op->min_bytes)
@@ -282,6 +313,9 @@ static const struct delayed_op_ops fetch_ops = {
         .is_satisfied = op_is_satisfied,
         .complete = op_complete,
         .free = op_free,
+        .is_abandoned = op_is_abandoned,
+        .max_waits = MAX_WAITS,
+        .max_key_waits = MAX_KEY_WAITS,
 };
 
 /* --- building it --- */
@@ -400,8 +434,8 @@ static int op_new(struct replica_manager *m, const struct fetch_request *req, co
         op->call = *call;
         op->replica_id = call->version >= 15 ? req->replica_state.replica_id : req->replica_id;
         op->replica_epoch = call->version >= 15 ? req->replica_state.replica_epoch : -1;
-        op->min_bytes = req->min_bytes;
         op->max_bytes = (size_t)MAX(MIN(req->max_bytes, m->options.fetch_max_bytes), 0);
+        op->min_bytes = MIN((int64_t)req->min_bytes, (int64_t)op->max_bytes); /* more cannot come */
         r = take_request(op, req);
         if (r < 0) {
                 delayed_op_unref(&op->base);
@@ -437,7 +471,7 @@ static bool begin_all(struct fetch_op *op)
                 partition_fetch_begin(part->p, &part->fetch, lease, now_ms, &part->state, &e);
                 /* R67: this may complete produce requests, whose answers must not wait for ours. */
                 replica_perform(op->m, part->p, &e);
-                answer |= must_answer(&part->state);
+                answer |= must_answer(part);
                 bytes += capped_bytes(part);
         }
         return answer || bytes >= op->min_bytes;

@@ -130,6 +130,11 @@ struct replica_call {
         int16_t version;
         uint64_t trace_id; /* R72: appears in what is logged about this request */
         replica_done_fn on_done;
+        /* Both until on_done, on any thread, short. Has who asked gone? Then nothing is read for it and what
+         * waits is given up. NULL: never. */
+        bool (*is_abandoned)(void *userdata);
+        /* How large an answer there is memory for. NULL: any. */
+        size_t (*response_room)(void *userdata);
         void *userdata;
 };
 

@@ -7,16 +7,52 @@
 #include "wire/list_offsets.h"
 #include "wire/offset_for_leader_epoch.h"
 
+/* Negative timestamps are questions of their own, and each came with a version: -1 and -2 are as old as we
+ * serve. */
+static bool timestamp_known(int64_t timestamp, int16_t version)
+{
+        static const int16_t first_version[] = {[1] = 0, [2] = 0, [3] = 7, [4] = 8, [5] = 9};
+
+        return timestamp >= 0 ||
+               (timestamp > -(int64_t)ARRAY_SIZE(first_version) && version >= first_version[-timestamp]);
+}
+
+/* The answer where @to's partition was named first, so that one request cannot ask a thousand times for what
+ * takes long. NULL: here. Out of memory: @to, with an error. */
+static struct list_offsets_response_partition *seen_before(struct map *seen, struct wire_str topic,
+                                                           struct list_offsets_response_partition *to)
+{
+        uint8_t key[TOPIC_NAME_SIZE + sizeof(int32_t)];
+        size_t n = (size_t)MIN(MAX(topic.len, 0), TOPIC_NAME_SIZE - 1);
+
+        if (n > 0)
+                memcpy(key, topic.data, n);
+        memcpy(key + n, &to->partition_index, sizeof(int32_t));
+        n += sizeof(int32_t);
+        switch (map_put(seen, key, n, to)) {
+        case 0:
+                return NULL;
+        case -EEXIST:
+                return map_get(seen, key, n);
+        default:
+                to->error_code = KAFKA_UNKNOWN_SERVER_ERROR;
+                return to;
+        }
+}
+
 static void list_one(struct replica_manager *m, struct wire_str topic, const struct list_offsets_request *req,
-                     const struct list_offsets_request_partition *q,
+                     int16_t version, const struct list_offsets_request_partition *q,
                      struct list_offsets_response_partition *to)
 {
         cleanup_with(partition_unrefp) struct partition *p = replica_find(m, topic, q->partition_index);
         struct partition_offset o;
 
-        to->partition_index = q->partition_index;
         if (!p) {
                 to->error_code = replica_missing_error(m, topic, q->partition_index);
+                return;
+        }
+        if (!timestamp_known(q->timestamp, version)) {
+                to->error_code = KAFKA_UNSUPPORTED_VERSION;
                 return;
         }
         to->error_code =
@@ -26,11 +62,36 @@ static void list_one(struct replica_manager *m, struct wire_str topic, const str
         to->leader_epoch = o.leader_epoch;
 }
 
+static void list_unless_seen(struct replica_manager *m, struct wire_str topic,
+                             const struct list_offsets_request *req, int16_t version, struct map *seen,
+                             const struct list_offsets_request_partition *q,
+                             struct list_offsets_response_partition *to)
+{
+        struct list_offsets_response_partition *first;
+
+        to->partition_index = q->partition_index;
+        first = seen_before(seen, topic, to);
+        if (!first) {
+                list_one(m, topic, req, version, q, to);
+        } else if (first != to) { /* as in Kafka, for each time it is named */
+                to->error_code = first->error_code = KAFKA_INVALID_REQUEST;
+                first->offset = first->timestamp = first->leader_epoch = -1;
+        }
+        /* Clients before v5 do not know the code; both mean: ask again soon. */
+        if (version < 5 && to->error_code == KAFKA_OFFSET_NOT_AVAILABLE)
+                to->error_code = KAFKA_LEADER_NOT_AVAILABLE;
+        if (version < 4) /* these cannot carry it, and it is not one to drop in silence */
+                to->leader_epoch = -1;
+}
+
 int replica_manager_list_offsets(struct replica_manager *m, const struct list_offsets_request *req,
                                  int16_t version, struct arena *a, struct list_offsets_response *ret)
 {
+        cleanup_with(map_freep) struct map *seen = map_new();
         size_t n = (size_t)MAX(req->topics.n, 0);
 
+        if (!seen)
+                return -ENOMEM;
         wire_init(&list_offsets_response_wire, ret);
         ret->topics.items = WIRE_NEW(a, list_offsets_response_topic, n);
         if (!ret->topics.items)
@@ -46,14 +107,9 @@ int replica_manager_list_offsets(struct replica_manager *m, const struct list_of
                 if (!to->partitions.items)
                         return -ENOMEM;
                 to->partitions.n = MAX(t->partitions.n, 0);
-                for (int32_t j = 0; j < t->partitions.n; j++) {
-                        list_one(m, t->name, req, &t->partitions.items[j], &to->partitions.items[j]);
-                        /* Clients before v5 do not know the code; both mean: ask again soon. */
-                        if (version < 5 && to->partitions.items[j].error_code == KAFKA_OFFSET_NOT_AVAILABLE)
-                                to->partitions.items[j].error_code = KAFKA_LEADER_NOT_AVAILABLE;
-                        if (version < 4) /* these cannot carry it, and it is not one to drop in silence */
-                                to->partitions.items[j].leader_epoch = -1;
-                }
+                for (int32_t j = 0; j < t->partitions.n; j++)
+                        list_unless_seen(m, t->name, req, version, seen, &t->partitions.items[j],
+                                         &to->partitions.items[j]);
         }
         return 0;
 }

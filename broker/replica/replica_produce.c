@@ -6,6 +6,10 @@
 
 #include "base/slog.h"
 #include "wire/produce.h"
+#include "wire/record_batch.h"
+
+#define MAX_WAITS    (1024 * 1024) /* partitions of all requests that wait, about 300 bytes each */
+#define ZSTD_VERSION 7             /* the first version of Produce whose clients know zstd (KIP-110) */
 
 struct produce_status {      /* R65: one partition of the request */
         struct partition *p; /* a reference; NULL: not here */
@@ -96,6 +100,13 @@ static bool op_is_satisfied(struct delayed_op *base, const struct purgatory_key 
         return all;
 }
 
+static bool op_is_abandoned(struct delayed_op *base)
+{
+        const struct produce_op *op = container_of(base, struct produce_op, base);
+
+        return op->call.is_abandoned && op->call.is_abandoned(op->call.userdata);
+}
+
 static int add_endpoints(struct replica_response *r, struct produce_response *body,
                          const struct replica_hints *h)
 {
@@ -162,6 +173,8 @@ static const struct delayed_op_ops produce_ops = {
         .is_satisfied = op_is_satisfied,
         .complete = op_complete,
         .free = op_free,
+        .is_abandoned = op_is_abandoned,
+        .max_waits = MAX_WAITS,
 };
 
 /* --- building it --- */
@@ -252,16 +265,30 @@ static int op_new(struct replica_manager *m, const struct produce_request *req,
 
 /* --- appending --- */
 
+/* What the log cannot judge. Transactions have no coordinator here, so that nobody would ever end one; what
+ * was accepted as part of one would be read as committed. */
+static int16_t check_batch(struct wire_bytes records, int16_t version)
+{
+        struct record_batch b;
+
+        if (records.len <= 0)
+                return KAFKA_INVALID_RECORD;
+        if (record_batch_parse(records.data, (size_t)records.len, &b) < 0)
+                return KAFKA_NONE; /* the log says what is wrong with it */
+        if (record_batch_codec(&b) == RECORD_ZSTD && version < ZSTD_VERSION)
+                return KAFKA_UNSUPPORTED_COMPRESSION_TYPE;
+        return b.attributes & RECORD_ATTR_TRANSACTIONAL ? KAFKA_INVALID_TXN_STATE : KAFKA_NONE;
+}
+
 static void append_one(struct produce_op *op, struct produce_status *s,
                        const struct produce_request_partition *from)
 {
         struct partition_effects e;
         struct partition_append a;
 
-        if (from->records.len <= 0) {
-                s->out->error_code = KAFKA_INVALID_RECORD;
+        s->out->error_code = check_batch(from->records, op->call.version);
+        if (s->out->error_code != KAFKA_NONE)
                 return;
-        }
         s->p = replica_find(op->m, s->topic, from->index);
         if (!s->p) {
                 s->out->error_code = replica_missing_error(op->m, s->topic, from->index);

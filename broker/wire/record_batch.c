@@ -96,7 +96,8 @@ int record_batch_check_produced(const struct record_batch *b)
         r = record_batch_check(b);
         if (r < 0)
                 return r;
-        if (b->n_records < 1 || b->n_records - 1 != b->last_offset_delta)
+        if (b->n_records < 1 || b->n_records > RECORD_BATCH_MAX_RECORDS ||
+            b->n_records - 1 != b->last_offset_delta)
                 return -EINVAL;
         /* Only a broker writes control batches and its own clock's timestamps. */
         if (b->attributes & (RECORD_ATTR_CONTROL | RECORD_ATTR_LOG_APPEND_TIME))

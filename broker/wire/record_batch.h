@@ -19,6 +19,9 @@
 #define RECORD_BATCH_PREFIX_BYTES 12 /* base offset and length: enough to find the next batch */
 #define RECORD_BATCH_HEADER_BYTES 61
 #define RECORD_BATCH_MAGIC        2
+/* The count of a compressed batch is the client's word. Without a bound one of a hundred bytes would take two
+ * thousand million offsets, and a segment of its own because an index has room for no more. */
+#define RECORD_BATCH_MAX_RECORDS (16 * 1024 * 1024)
 
 enum record_codec { RECORD_NONE, RECORD_GZIP, RECORD_SNAPPY, RECORD_LZ4, RECORD_ZSTD, N_RECORD_CODECS };
 
@@ -48,9 +51,10 @@ int record_batch_parse(const void *data, size_t len, struct record_batch *ret) m
 int record_batch_check(const struct record_batch *b) must_check;
 
 /* What must hold of a batch that a client produces, besides record_batch_check(): at least one record, as
- * many as offsets, a codec we know, no control batch, a sequence where there is a producer id; and when it is
- * not compressed, records that fill the payload exactly with offset deltas 0, 1, 2 … -EBADMSG  corrupt: CRC,
- * sizes   -EINVAL  an invalid record or header   -ENOPROTOOPT  unknown codec */
+ * many as offsets and not more than RECORD_BATCH_MAX_RECORDS, a codec we know, no control batch, a sequence
+ * where there is a producer id; and when it is not compressed, records that fill the payload exactly with
+ * offset deltas 0, 1, 2 … -EBADMSG  corrupt: CRC, sizes   -EINVAL  an invalid record or header   -ENOPROTOOPT
+ * unknown codec */
 int record_batch_check_produced(const struct record_batch *b) must_check;
 
 static inline enum record_codec record_batch_codec(const struct record_batch *b)

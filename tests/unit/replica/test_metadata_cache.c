@@ -285,6 +285,71 @@ static void readers_see_whole_updates(void **state)
         pthread_join(thread, NULL);
 }
 
+static void partition_numbers_cost_no_memory_and_come_in_any_order(void **state)
+{
+        static const int32_t numbers[] = {7, INT32_MAX, 0, 3, 100000, 1, INT32_MAX - 1};
+        static const int32_t ascending[] = {0, 1, 3, 7, 100000, INT32_MAX - 1, INT32_MAX};
+        const struct metadata_request_topic q = {.name = wire_str("a")};
+        struct metadata_response res;
+        struct metadata_leader l;
+        struct arena a;
+
+        for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+                apply(*state, 3, "a", &id_a, numbers[i], 1, 10 + (int32_t)i);
+        apply(*state, 3, "a", &id_a, 3, 2, 99);
+        assert_int_equal(metadata_cache_partition_count(*state, wire_str("a")), ARRAY_SIZE(numbers));
+        assert_true(metadata_cache_leader(*state, wire_str("a"), INT32_MAX, &l));
+        assert_int_equal(l.leader_epoch, 11);
+        assert_false(metadata_cache_leader(*state, wire_str("a"), 2, &l));
+        assert_false(metadata_cache_leader(*state, wire_str("a"), -1, &l));
+        ask(*state, &q, 1, 9, &a, &res);
+        assert_int_equal(res.topics.items[0].partitions.n, ARRAY_SIZE(ascending));
+        for (size_t i = 0; i < ARRAY_SIZE(ascending); i++)
+                assert_int_equal(res.topics.items[0].partitions.items[i].partition_index, ascending[i]);
+        assert_int_equal(res.topics.items[0].partitions.items[2].leader_epoch, 99);
+        arena_done(&a);
+
+        for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) /* -2: deleted */
+                apply(*state, 3, "a", &id_a, numbers[i], -2, 100);
+        assert_int_equal(metadata_cache_partition_count(*state, wire_str("a")), -1);
+}
+
+static void a_topic_named_again_is_answered_once(void **state)
+{
+        const struct metadata_request_topic q[] = {
+                {.name = wire_str("a")},
+                {.name = wire_str("none")},
+                {.name = wire_str("a")},
+                {.name = WIRE_NULL_STR, .topic_id = id_a},
+                {.name = WIRE_NULL_STR, .topic_id = id_a},
+                {.name = wire_str("none")},
+        };
+        struct metadata_response res;
+        struct arena a;
+
+        apply(*state, 3, "a", &id_a, 0, 1, 7);
+        ask(*state, q, ARRAY_SIZE(q), 12, &a, &res);
+        assert_int_equal(res.topics.n, 3); /* by name, the unknown one, by id */
+        arena_done(&a);
+}
+
+static void an_id_is_an_invalid_question_before_version_12(void **state)
+{
+        const struct metadata_request_topic q = {.name = WIRE_NULL_STR, .topic_id = id_b};
+        struct metadata_response res;
+        cleanup_with(buf_donep) struct buf out = {0};
+        struct arena a;
+
+        apply(*state, 3, "a", &id_a, 0, 1, 7);
+        for (int16_t version = 10; version <= 12; version++) {
+                ask(*state, &q, 1, version, &a, &res);
+                assert_int_equal(res.topics.items[0].error_code,
+                                 version < 12 ? KAFKA_INVALID_REQUEST : KAFKA_UNKNOWN_TOPIC_ID);
+                assert_int_equal(wire_encode(&metadata_response_wire, version, &res, &out), 0);
+                arena_done(&a);
+        }
+}
+
 int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
@@ -300,6 +365,9 @@ int main(void)
                 TEST(counts_and_brokers_are_current),
                 TEST(names_follow_kafkas_rule),
                 TEST(readers_see_whole_updates),
+                TEST(partition_numbers_cost_no_memory_and_come_in_any_order),
+                TEST(a_topic_named_again_is_answered_once),
+                TEST(an_id_is_an_invalid_question_before_version_12),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

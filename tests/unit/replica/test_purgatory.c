@@ -50,6 +50,13 @@ static void op_free(struct delayed_op *base)
         free(o);
 }
 
+static bool never(struct delayed_op *base, const struct purgatory_key *hint)
+{
+        (void)base;
+        (void)hint;
+        return false;
+}
+
 static const struct delayed_op_ops ops = {
         .is_satisfied = op_satisfied, .complete = op_complete, .free = op_free};
 
@@ -357,6 +364,62 @@ static void no_wake_up_is_lost(void **state)
         assert_int_equal(c.expired, 0);
 }
 
+static bool op_gone(struct delayed_op *base)
+{
+        return atomic_load(&container_of(base, struct op, base)->ready);
+}
+
+/* "ready" means that who asked has gone; nobody tells the purgatory. */
+static void the_operations_of_who_has_gone_are_given_up(void **state)
+{
+        static const struct delayed_op_ops leaving = {
+                .is_satisfied = never, .complete = op_complete, .free = op_free, .is_abandoned = op_gone};
+        struct fixture *f = *state;
+        struct counts c = {0};
+        struct op *gone[100];
+
+        for (size_t i = 0; i < ARRAY_SIZE(gone); i++) {
+                gone[i] = op_new(&c, false);
+                gone[i]->base.ops = &leaving;
+                wait_on(f, gone[i], i % 2, 60000);
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(gone); i++)
+                if (i % 10 != 0)
+                        atomic_store(&gone[i]->ready, true);
+        wait_until(&c.completed, 90);
+        assert_int_equal(c.expired, 90);
+        assert_int_equal(purgatory_waiting(f->p), 10);
+}
+
+static void a_crowd_is_answered_at_once(void **state)
+{
+        static const struct delayed_op_ops few_a_key = {
+                .is_satisfied = never, .complete = op_complete, .free = op_free, .max_key_waits = 5};
+        static const struct delayed_op_ops few = {
+                .is_satisfied = never, .complete = op_complete, .free = op_free, .max_waits = 8};
+        struct fixture *f = *state;
+        struct counts c = {0}, d = {0};
+
+        for (int i = 0; i < 7; i++) {
+                struct op *o = op_new(&c, false);
+
+                o->base.ops = &few_a_key;
+                wait_on(f, o, false, 60000);
+        }
+        assert_int_equal(c.expired, 2);
+        assert_int_equal(c.freed, 2);
+        for (int i = 0; i < 4; i++) { /* under two keys each */
+                struct op *o = op_new(&d, false);
+
+                o->base.ops = &few;
+                wait_on(f, o, true, 60000);
+        }
+        assert_int_equal(d.expired, 3);
+        assert_int_equal(purgatory_waiting(f->p), 6);
+        purgatory_close(f->p);
+        assert_int_equal(c.freed + d.freed, 11);
+}
+
 int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
@@ -371,6 +434,8 @@ int main(void)
                 TEST(it_is_tried_again_once_it_watches),
                 TEST(it_completes_once_however_many_race),
                 TEST(no_wake_up_is_lost),
+                TEST(the_operations_of_who_has_gone_are_given_up),
+                TEST(a_crowd_is_answered_at_once),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -305,6 +305,25 @@ static void lies_in_a_produced_header_are_found(void **state)
         }
 }
 
+static void a_compressed_batch_cannot_claim_any_number_of_records(void **state)
+{
+        static const int32_t counts[] = {RECORD_BATCH_MAX_RECORDS, RECORD_BATCH_MAX_RECORDS + 1, INT32_MAX};
+        struct record_batch_spec spec = RECORD_BATCH_SPEC_PLAIN;
+
+        (void)state;
+        spec.attributes = RECORD_SNAPPY;
+        for (size_t i = 0; i < ARRAY_SIZE(counts); i++) {
+                cleanup_with(buf_donep) struct buf out = {};
+                struct record_batch b;
+
+                build(&spec, 1, &out);
+                store_be32(out.data + 23, (uint32_t)counts[i] - 1);
+                store_be32(out.data + 57, (uint32_t)counts[i]);
+                b = parse_with_new_crc(&out);
+                assert_int_equal(record_batch_check_produced(&b), i == 0 ? 0 : -EINVAL);
+        }
+}
+
 static void records_that_do_not_fill_the_payload_are_refused(void **state)
 {
         struct record_batch_spec spec = RECORD_BATCH_SPEC_PLAIN;
@@ -464,6 +483,7 @@ int main(void)
                 cmocka_unit_test(iteration_stops_at_a_torn_tail),
                 cmocka_unit_test(iteration_stays_at_a_bad_batch),
                 cmocka_unit_test(lies_in_a_produced_header_are_found),
+                cmocka_unit_test(a_compressed_batch_cannot_claim_any_number_of_records),
                 cmocka_unit_test(records_that_do_not_fill_the_payload_are_refused),
                 cmocka_unit_test(offset_deltas_out_of_order_are_refused),
                 cmocka_unit_test(compacted_batches_pass_the_check_of_stored_ones),
