@@ -7,9 +7,14 @@
 #include "base/clock.h"
 #include "base/slog.h"
 
-/* What a request may allocate while it is decoded: counts are bounded by the frame, structs are larger than
- * their bytes on the wire. */
-#define REQUEST_ARENA_MAX_BYTES (UINT32_C(512) * 1024 * 1024)
+/* What a request may allocate while it is decoded: counts are bounded by the frame, but structs are larger
+ * than their bytes on the wire, names of one byte by a factor of sixteen. */
+#define DECODE_FACTOR           32
+#define DECODE_MIN_BYTES        ((size_t)64 * 1024)
+#define REQUEST_ARENA_MAX_BYTES ((size_t)512 * 1024 * 1024) /* with the response that is built in it */
+
+/* Of requests without records, half a million partitions. */
+#define SHORT_MAX_BYTES ((size_t)16 * 1024 * 1024)
 
 static const struct api_handler handlers[] = {
         {0, API_AT_ONCE, api_handle_produce},
@@ -29,7 +34,15 @@ static const struct api_handler handlers[] = {
         {56, API_AT_ONCE, api_handle_alter_partition},
 };
 
+#define PRODUCE_KEY      0
 #define API_VERSIONS_KEY 18
+
+/* Only records make a request large: everything else that long is a mistake, or an attempt to keep the loop
+ * busy. The controller's requests are as long as the cluster is large. */
+static bool may_be_long(const struct api_handler *h)
+{
+        return h->key == PRODUCE_KEY || h->when == API_ON_CONTROL_LOOP;
+}
 
 static const struct api_handler *find_handler(int16_t key)
 {
@@ -101,6 +114,15 @@ void *api_response_new(struct api_request *r)
         return p;
 }
 
+struct api_input api_take_input(struct api_request *r)
+{
+        struct api_input in = {.frame = net_request_take_frame(r->net), .arena = r->arena};
+
+        arena_init(&r->arena, REQUEST_ARENA_MAX_BYTES);
+        r->body = NULL;
+        return in;
+}
+
 static void run_on_control_loop(void *userdata)
 {
         api_control_enqueue(userdata);
@@ -130,7 +152,8 @@ static void dispatch(struct api *a, struct net_request *net, const struct wire_r
                 net_request_abort(net);
                 return;
         }
-        arena_init(&r->arena, REQUEST_ARENA_MAX_BYTES);
+        arena_init(&r->arena,
+                   MIN(DECODE_FACTOR * net->frame.len + DECODE_MIN_BYTES, REQUEST_ARENA_MAX_BYTES));
         r->api = a;
         r->net = net;
         r->header = *h;
@@ -147,6 +170,8 @@ static void dispatch(struct api *a, struct net_request *net, const struct wire_r
                        h);
                 return;
         }
+        r->arena.limit_bytes = REQUEST_ARENA_MAX_BYTES;
+        net_request_charge(net, r->arena.used_bytes);
         if (handler->when == API_ON_CONTROL_LOOP) {
                 r->task = (struct loop_task){.fn = run_on_control_loop, .userdata = r};
                 loop_post_task(a->env.control_loop, &TAKE_PTR(r)->task);
@@ -185,6 +210,10 @@ void api_on_request(struct net_request *net, void *userdata)
                                &h);
                 return;
         }
+        if (net->frame.len > SHORT_MAX_BYTES && !may_be_long(handler)) {
+                refuse(a, net, "a request longer than one of its kind can be; closing its connection", &h);
+                return;
+        }
         if (handler->when == API_IN_TURN && !net_request_is_next(net))
                 net_request_wait_turn(net);
         else
@@ -202,7 +231,7 @@ int api_new(const struct api_env *env, struct api **ret)
         a->control_paused = true;
         a->latency = calloc(ARRAY_SIZE(handlers), sizeof(*a->latency));
         a->labels = calloc(ARRAY_SIZE(handlers), sizeof(*a->labels));
-        if (!a->latency || !a->labels)
+        if (!a->latency || !a->labels || auto_create_init(&a->auto_create) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < ARRAY_SIZE(handlers); i++) {
                 const struct wire_api *d = wire_api_find(handlers[i].key);
@@ -226,6 +255,7 @@ struct api *api_free(struct api *a)
         for (size_t i = 0; a->latency && a->labels && i < ARRAY_SIZE(handlers); i++)
                 if (a->latency[i].name)
                         metrics_unregister(&a->latency[i]);
+        auto_create_done(&a->auto_create);
         free(a->latency);
         free(a->labels);
         free(a);

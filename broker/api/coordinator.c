@@ -24,13 +24,13 @@ void api_handle_find_coordinator(struct api_request *r)
                 api_abort(r);
                 return;
         }
-        res->node_id = -1;
-        res->port = -1;
-        res->host = wire_str("");
-        if (r->header.api_version < 4)
+        if (r->header.api_version < 4) {
                 res->error_code = error;
-        else
-                res->coordinators.n = n;
+                res->node_id = -1;
+                res->port = -1;
+        } else {
+                res->coordinators.n = n; /* the answers are in there, and nothing beside them */
+        }
         for (int32_t i = 0; i < res->coordinators.n; i++)
                 res->coordinators.items[i] = (struct find_coordinator_response_coordinator){
                         .key = req->coordinator_keys.items[i],

@@ -18,9 +18,8 @@ static void reply_with(struct api_request *r, struct replica_response *res)
 static void on_produced(struct replica_response *res, void *userdata)
 {
         struct api_request *r = userdata;
-        const struct produce_request *req = r->body;
 
-        if (req->acks != 0) {
+        if (!r->silent) {
                 reply_with(r, res);
                 return;
         }
@@ -37,24 +36,55 @@ static void on_fetched(struct replica_response *res, void *userdata)
         reply_with(userdata, res);
 }
 
+static bool is_abandoned(void *userdata)
+{
+        const struct api_request *r = userdata;
+
+        return net_request_abandoned(r->net);
+}
+
+static size_t response_room(void *userdata)
+{
+        const struct api_request *r = userdata;
+
+        return net_response_room(r->net);
+}
+
 static struct replica_call call_of(struct api_request *r, replica_done_fn fn)
 {
         return (struct replica_call){
-                .version = r->header.api_version, .trace_id = r->net->id, .on_done = fn, .userdata = r};
+                .version = r->header.api_version,
+                .trace_id = r->net->id,
+                .on_done = fn,
+                .is_abandoned = is_abandoned,
+                .response_room = response_room,
+                .userdata = r,
+        };
 }
 
+/* Both calls may have answered, and @r be gone, when they return; the input is ours. */
 void api_handle_produce(struct api_request *r)
 {
+        struct replica_manager *m = r->api->env.replicas;
         struct replica_call call = call_of(r, on_produced);
+        const struct produce_request *req = r->body;
+        struct api_input in;
 
-        replica_manager_produce(r->api->env.replicas, r->body, &call);
+        r->silent = req->acks == 0;
+        in = api_take_input(r);
+        replica_manager_produce(m, req, &call);
+        api_input_done(&in);
 }
 
 void api_handle_fetch(struct api_request *r)
 {
+        struct replica_manager *m = r->api->env.replicas;
         struct replica_call call = call_of(r, on_fetched);
+        const struct fetch_request *req = r->body;
+        struct api_input in = api_take_input(r);
 
-        replica_manager_fetch(r->api->env.replicas, r->body, &call);
+        replica_manager_fetch(m, req, &call);
+        api_input_done(&in);
 }
 
 void api_handle_list_offsets(struct api_request *r)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/auto_create.h"
 #include "base/arena.h"
 #include "base/metrics.h"
 #include "base/slog.h"
@@ -17,7 +18,8 @@ struct api_request {
         const struct wire_api *desc;
         const struct api_handler *handler;
         struct arena arena;
-        void *body; /* the decoded request, in the arena */
+        void *body;  /* the decoded request, in the arena; points into the frame */
+        bool silent; /* acks=0 */
         struct loop_task task;
         struct list queue_node; /* on api.control_queue */
 };
@@ -44,7 +46,8 @@ struct api {
         char (*labels)[48];
         struct list control_queue; /* struct api_request; control loop only */
         bool control_busy, control_running, control_paused;
-        struct slog_gate refusals; /* net loop */
+        struct slog_gate refusals;      /* net loop */
+        struct auto_create auto_create; /* net loop */
 };
 
 void api_control_drop(struct api *a); /* abort what is queued */
@@ -56,6 +59,19 @@ void api_abort(struct api_request *r);                       /* close the connec
 
 /* Room for a response in the request's arena, with the schema's defaults; NULL on out of memory. */
 void *api_response_new(struct api_request *r);
+
+/* What was decoded and the bytes it points to, taken out of a request that may go on waiting without them: a
+ * produce that waits for its followers must not keep its records in memory as long. Net loop. */
+struct api_input {
+        struct buf frame;
+        struct arena arena;
+};
+struct api_input api_take_input(struct api_request *r);
+static inline void api_input_done(struct api_input *in)
+{
+        buf_done(&in->frame);
+        arena_done(&in->arena);
+}
 
 void api_handle_api_versions(struct api_request *r);
 void api_handle_metadata(struct api_request *r);

@@ -100,11 +100,13 @@ void kclient_send(struct kclient *c)
                 kclient_watch(c);
 }
 
+#define ARENA_MAX_BYTES ((size_t)256 * 1024 * 1024)
+
 /* Memory for a decoded answer: an element of a few bytes may become a struct of a hundred, not of a million.
- */
+ * Large answers carry records, which are not copied. */
 static size_t arena_limit(size_t frame_len)
 {
-        return 32 * frame_len + 64 * 1024;
+        return MIN(32 * frame_len + 64 * 1024, ARENA_MAX_BYTES);
 }
 
 /* Decode for @q and call it back. -EBADMSG: the answer is malformed, and so is the connection. */
