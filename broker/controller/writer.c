@@ -385,6 +385,11 @@ static void on_multi(struct controller *c, const struct zk_result *res, void *ar
                 ctl_resign_soon(c, "a write was fenced: another controller was elected");
                 return;
         }
+        if (res->r == -EOWNERDEAD) {
+                batch_drop(b);
+                ctl_resign_soon(c, "the ZooKeeper session is over");
+                return;
+        }
         settle_batch(c, b, res);
         free(b);
         sender_kick_all(c);

@@ -190,8 +190,11 @@ void ctl_zk_ignore(struct controller *c, const struct zk_result *res, void *arg)
         (void)arg;
 }
 
+/* With a connection or a session every operation is lost, and none of them is the one that failed. */
 int ctl_multi_failed_at(const struct zk_result *res)
 {
+        if (ctl_outcome_unknown(res->r) || res->r == -EOWNERDEAD)
+                return -1;
         for (size_t i = 0; res->op_results && i < res->n_ops; i++)
                 if (res->op_results[i] != 0 && res->op_results[i] != -ECANCELED)
                         return (int)i;

@@ -158,6 +158,8 @@ struct altered {
         zk_fn fn;
         void *userdata;
         int r;
+        size_t n;
+        int results[]; /* a lost connection is the result of every operation, as in zk.h's own answers */
 };
 
 static void on_result(const struct zk_result *res, void *userdata)
@@ -166,6 +168,12 @@ static void on_result(const struct zk_result *res, void *userdata)
         struct zk_result altered = {.r = a->r};
 
         (void)res;
+        if (a->r == -ECONNRESET) {
+                for (size_t i = 0; i < a->n; i++)
+                        a->results[i] = a->r;
+                altered.op_results = a->results;
+                altered.n_ops = a->n;
+        }
         a->fn(&altered, a->userdata);
         free(a);
 }
@@ -181,6 +189,7 @@ static bool touches(const struct zk_op *ops, size_t n, const char *part)
 int __wrap_zk_multi(struct zk *z, struct loop *loop, const struct zk_op *ops, size_t n, zk_fn fn,
                     void *userdata)
 {
+        size_t n_asked = n;
         struct altered *a;
         int r = 0;
 
@@ -200,10 +209,10 @@ int __wrap_zk_multi(struct zk *z, struct loop *loop, const struct zk_op *ops, si
         (void)pthread_mutex_unlock(&lock);
         if (r == 0)
                 return __real_zk_multi(z, loop, ops, n, fn, userdata);
-        a = malloc(sizeof(*a));
+        a = malloc(sizeof(*a) + n_asked * sizeof(a->results[0]));
         if (!a)
                 return -ENOMEM;
-        *a = (struct altered){.fn = fn, .userdata = userdata, .r = r};
+        *a = (struct altered){.fn = fn, .userdata = userdata, .r = r, .n = n_asked};
         return __real_zk_multi(z, loop, ops, n, on_result, a);
 }
 
