@@ -127,3 +127,12 @@ bool topic_names_collide(const char *a, const char *b)
                         return false;
         return *a == *b;
 }
+
+void topic_name_fold(const char *name, char ret[TOPIC_NAME_FOLDED_SIZE])
+{
+        size_t n = 0;
+
+        for (; name[n] && n < TOPIC_NAME_FOLDED_SIZE - 1; n++)
+                ret[n] = (char)(name[n] == '.' ? '_' : name[n]);
+        ret[n] = '\0';
+}

@@ -44,3 +44,7 @@ int assignment_check(int32_t partition, const int32_t *replicas, int32_t n, int3
 int topic_name_check(const char *name, size_t len, char error[ASSIGNMENT_TEXT_SIZE]) must_check;
 /* Names that differ only in '.' and '_' collide in metric names. */
 bool topic_names_collide(const char *a, const char *b);
+/* What is the same of names that collide, for looking one up; cut after 249 bytes, which no legal name has
+ * more of. */
+#define TOPIC_NAME_FOLDED_SIZE 250
+void topic_name_fold(const char *name, char ret[TOPIC_NAME_FOLDED_SIZE]);

@@ -5,13 +5,16 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/replica_assignment.h"
+
 int ctx_init(struct ctx *c)
 {
         c->brokers = map_new();
         c->topics = map_new();
         c->topic_ids = map_new();
+        c->folded = map_new();
         list_init(&c->deleting);
-        return c->brokers && c->topics && c->topic_ids ? 0 : -ENOMEM;
+        return c->brokers && c->topics && c->topic_ids && c->folded ? 0 : -ENOMEM;
 }
 
 static void topic_free(struct ctx_topic *t)
@@ -59,6 +62,7 @@ void ctx_done(struct ctx *c)
         map_free(c->brokers);
         map_free(c->topics);
         map_free(c->topic_ids);
+        map_free(c->folded);
         free(c->partitions);
         free(c->free_indexes);
         *c = (struct ctx){.on_grow = c->on_grow, .userdata = c->userdata};
@@ -177,6 +181,14 @@ struct ctx_topic *ctx_topic_n(const struct ctx *c, const char *name, size_t len)
         memcpy(z, name, len);
         z[len] = '\0';
         return ctx_topic(c, z);
+}
+
+struct ctx_topic *ctx_topic_colliding(const struct ctx *c, const char *name)
+{
+        char folded[TOPIC_NAME_FOLDED_SIZE];
+
+        topic_name_fold(name, folded);
+        return map_get_str(c->folded, folded);
 }
 
 struct ctx_topic *ctx_topic_by_id(const struct ctx *c, const struct uuid *id)
@@ -339,6 +351,7 @@ static int topic_fill(struct ctx *c, struct ctx_topic *topic, const struct znode
 
 int ctx_topic_add(struct ctx *c, const char *name, const struct znode_topic *t, struct ctx_topic **ret)
 {
+        char folded[TOPIC_NAME_FOLDED_SIZE];
         struct ctx_topic *topic;
         int r;
 
@@ -360,6 +373,9 @@ int ctx_topic_add(struct ctx *c, const char *name, const struct znode_topic *t, 
                 return r;
         }
         r = topic_fill(c, topic, t);
+        topic_name_fold(name, folded);
+        if (r >= 0 && map_put_str(c->folded, folded, topic) == -ENOMEM)
+                r = -ENOMEM;
         if (r >= 0 && !uuid_is_zero(&t->id))
                 r = map_set(c->topic_ids, t->id.bytes, sizeof(t->id.bytes), topic, NULL);
         if (r < 0) {
@@ -372,7 +388,12 @@ int ctx_topic_add(struct ctx *c, const char *name, const struct znode_topic *t, 
 
 void ctx_topic_forget(struct ctx *c, struct ctx_topic *t)
 {
+        char folded[TOPIC_NAME_FOLDED_SIZE];
+
         (void)map_remove_str(c->topics, t->name);
+        topic_name_fold(t->name, folded);
+        if (map_get_str(c->folded, folded) == t)
+                (void)map_remove_str(c->folded, folded);
         if (ctx_topic_by_id(c, &t->id) == t)
                 (void)map_remove(c->topic_ids, t->id.bytes, sizeof(t->id.bytes));
         list_remove(&t->node);

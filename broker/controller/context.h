@@ -105,9 +105,10 @@ struct ctx_partition {
 };
 
 struct ctx {
-        struct map *brokers;               /* int -> ctx_broker, alive or not */
-        struct map *topics;                /* name -> ctx_topic */
-        struct map *topic_ids;             /* 16 bytes -> ctx_topic */
+        struct map *brokers;   /* int -> ctx_broker, alive or not */
+        struct map *topics;    /* name -> ctx_topic */
+        struct map *topic_ids; /* 16 bytes -> ctx_topic */
+        struct map *folded;    /* topic_name_fold() -> the first ctx_topic of those that collide */
         struct ctx_partition **partitions; /* by index; NULL: free */
         uint32_t *free_indexes;
         size_t n_partitions, capacity, n_free, n_indexes; /* n_indexes: highest ever used + 1 */
@@ -134,6 +135,8 @@ int32_t *ctx_alive_ids(const struct ctx *c, bool with_draining, int32_t *ret_n) 
 /* --- topics and partitions --- */
 struct ctx_topic *ctx_topic(const struct ctx *c, const char *name);
 struct ctx_topic *ctx_topic_n(const struct ctx *c, const char *name, size_t len);
+/* One that is called @name, or so that the names collide. */
+struct ctx_topic *ctx_topic_colliding(const struct ctx *c, const char *name);
 struct ctx_topic *ctx_topic_by_id(const struct ctx *c, const struct uuid *id);
 /* Add it with all its partitions (state NEW, no state znode). -EEXIST, -ENOMEM (nothing is added). */
 int ctx_topic_add(struct ctx *c, const char *name, const struct znode_topic *t, struct ctx_topic **ret)

@@ -358,6 +358,9 @@ int controller_new(const struct controller_options *o, const struct controller_o
         list_init(&c->brokers.waiting);
         list_init(&c->brokers.waiting_next);
         list_init(&c->watched);
+        c->claimed = map_new();
+        if (!c->claimed)
+                return -ENOMEM;
         c->ctx.on_grow = on_grow;
         c->ctx.userdata = c;
         r = ctx_init(&c->ctx);
@@ -459,6 +462,7 @@ struct controller *controller_free(struct controller *c)
         (void)pthread_mutex_destroy(&c->post_lock);
         (void)pthread_mutex_destroy(&c->farewell.lock);
         (void)pthread_cond_destroy(&c->farewell.done_cond);
+        c->claimed = map_free(c->claimed);
         free(c->listener);
         free(c);
         return NULL;

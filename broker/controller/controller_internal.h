@@ -108,6 +108,9 @@ struct controller {
         struct list alters;    /* alter_request */
         struct list creations; /* create_request */
         struct list deletions; /* delete_request */
+        int n_waiting;         /* of both, and how many partitions the creations want */
+        int64_t partitions_waiting;
+        struct map *claimed; /* topic_name_fold() of a name that is being written -> its create_item */
         struct loop_task progress_task;
         bool progress_posted;
         int64_t drain_step_us; /* what the last step took, and when it ended */

@@ -271,6 +271,8 @@ struct delete_request {
 
 static void request_answer(struct delete_request *q)
 {
+        if (list_linked(&q->node))
+                q->call.c->n_waiting--;
         list_remove(&q->node);
         q->fn(&q->res, q->userdata);
         arena_done(&q->arena);
@@ -378,10 +380,21 @@ static int16_t begin_item(struct controller *c, struct delete_item *it, struct w
         return KAFKA_NONE;
 }
 
+/* KAFKA_NONE: its topics may be looked at. */
+static int16_t admit(const struct controller *c, int32_t n, bool active)
+{
+        if (!active)
+                return KAFKA_NOT_CONTROLLER;
+        if (n > TOPICS_MAX_PER_REQUEST)
+                return KAFKA_INVALID_REQUEST;
+        return c->n_waiting >= TOPICS_MAX_WAITING ? KAFKA_REQUEST_TIMED_OUT : KAFKA_NONE;
+}
+
 static void run(struct controller *c, struct ctl_call *call, bool active)
 {
         struct delete_request *q = container_of(call, struct delete_request, call);
         int32_t n_new = MAX(q->req->topics.n, 0), n_old = MAX(q->req->topic_names.n, 0), n = n_new + n_old;
+        int16_t refused = admit(c, n, active);
 
         q->items = arena_alloc(&q->arena, (size_t)n + 1, sizeof(*q->items));
         q->res.responses.items = arena_alloc(&q->arena, (size_t)n + 1, sizeof(*q->res.responses.items));
@@ -389,16 +402,18 @@ static void run(struct controller *c, struct ctl_call *call, bool active)
                 request_answer(q);
                 return;
         }
-        if (active) {
-                q->deadline_ms = loop_now_ms(c->loop) + MAX(q->req->timeout_ms, 0);
+        if (refused == KAFKA_NONE) {
+                q->deadline_ms = loop_now_ms(c->loop) +
+                                 MIN(MAX(q->req->timeout_ms, 0), (int32_t)TOPICS_MAX_PATIENCE_MS);
                 list_push_back(&c->deletions, &q->node);
+                c->n_waiting++;
         }
         q->open = n + 1;
         q->n_items = q->res.responses.n = n;
         for (int32_t i = 0; i < n; i++) {
                 const struct delete_topics_request_topic *t = i < n_new ? &q->req->topics.items[i] : NULL;
                 struct delete_item *it = &q->items[i];
-                int16_t code = KAFKA_NOT_CONTROLLER;
+                int16_t code = refused;
 
                 *it = (struct delete_item){.q = q, .out = &q->res.responses.items[i]};
                 *it->out = (struct delete_topics_response_response){
@@ -407,7 +422,7 @@ static void run(struct controller *c, struct ctl_call *call, bool active)
                 };
                 if (t)
                         it->out->topic_id = t->topic_id;
-                if (active)
+                if (code == KAFKA_NONE)
                         code = begin_item(c, it, it->out->name, &it->out->topic_id);
                 if (code != KAFKA_NONE)
                         item_done(it, code);

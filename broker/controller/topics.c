@@ -5,54 +5,23 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
-#include "base/parse.h"
-#include "base/replica_assignment.h"
 #include "base/slog.h"
-#include "wire/create_topics.h"
 #include "wire/error.h"
 
-#define MAX_PARTITIONS 50000 /* a topic; what its znode can carry is checked when it is written */
-#define PATIENCE_MS    5000  /* then a broker that does not acknowledge is not waited for any longer */
-
-enum item_state { ITEM_WRITING, ITEM_STATES, ITEM_TELLING, ITEM_DONE };
-
-struct create_request;
-struct create_item {
-        struct create_request *q;
-        const struct create_topics_request_topic *in;
-        struct create_topics_response_topic *out;
-        enum item_state state;
-        char *name;
-        struct znode_topic topic; /* its arrays are in the request's arena */
-        const char *topic_json, *config_json;
-        int32_t min_isr;
-        bool config_exists;
-        struct sender_mark *marks;
-        size_t n_marks;
-        int64_t patient_until_ms;
-};
-
-struct create_request {
-        struct ctl_call call;
-        struct list node; /* controller->creations */
-        const struct create_topics_request *req;
-        controller_create_topics_fn fn;
-        void *userdata;
-        struct arena arena;
-        struct create_topics_response res;
-        struct create_item *items;
-        int32_t n_items, open; /* open: not done, and one for ourselves while beginning */
-        int64_t deadline_ms;
-};
+#define PATIENCE_MS 5000 /* then a broker that does not acknowledge is not waited for any longer */
 
 static void request_answer(struct create_request *q)
 {
+        if (list_linked(&q->node))
+                q->call.c->n_waiting--;
         list_remove(&q->node);
         q->fn(&q->res, q->userdata);
-        for (int32_t i = 0; i < q->n_items; i++)
+        for (int32_t i = 0; i < q->n_items; i++) {
+                topics_release(q->call.c, &q->items[i]);
                 free(q->items[i].marks);
+        }
+        (void)map_free(q->names);
         arena_done(&q->arena);
         free(q);
 }
@@ -67,6 +36,9 @@ static void set_error(struct create_item *it, int16_t code, const char *sentence
 {
         char *copy = sentence ? arena_strndup(&it->q->arena, sentence, strlen(sentence)) : NULL;
 
+        for (char *p = copy; p && *p; p++) /* it may quote what was sent */
+                if (*p < ' ' || *p > '~')
+                        *p = '?';
         it->out->error_code = code;
         it->out->error_message = wire_str(copy);
         if (code != KAFKA_NONE) {
@@ -83,243 +55,8 @@ static void item_done(struct create_item *it, int16_t code, const char *sentence
                 return;
         it->state = ITEM_DONE;
         set_error(it, code, sentence);
+        topics_release(it->q->call.c, it);
         close_one(it->q);
-}
-
-/* --- validation --- */
-
-static const int16_t fault_codes[N_ASSIGNMENT_FAULTS] = {
-        [ASSIGNMENT_BAD_PARTITIONS] = KAFKA_INVALID_PARTITIONS,
-        [ASSIGNMENT_BAD_FACTOR] = KAFKA_INVALID_REPLICATION_FACTOR,
-        [ASSIGNMENT_BAD_REPLICAS] = KAFKA_INVALID_REPLICA_ASSIGNMENT,
-        [ASSIGNMENT_BAD_NAME] = KAFKA_INVALID_TOPIC_EXCEPTION,
-};
-
-static int16_t check_name(struct controller *c, struct create_item *it, char error[ASSIGNMENT_TEXT_SIZE])
-{
-        const struct wire_str name = it->in->name;
-        const struct ctx_topic *t;
-        size_t cursor = 0;
-        void *v;
-
-        if (name.len < 0 || topic_name_check(name.data, (size_t)name.len, error) < 0)
-                return KAFKA_INVALID_TOPIC_EXCEPTION;
-        it->name = arena_strndup(&it->q->arena, name.data, (size_t)name.len);
-        if (!it->name)
-                return KAFKA_UNKNOWN_SERVER_ERROR;
-        t = ctx_topic(&c->ctx, it->name);
-        if (t) {
-                (void)snprintf(error, ASSIGNMENT_TEXT_SIZE,
-                               t->deleting ? "topic %s is marked for deletion" : "topic %s already exists",
-                               it->name);
-                return KAFKA_TOPIC_ALREADY_EXISTS;
-        }
-        while (strpbrk(it->name, "._") && map_next(c->ctx.topics, &cursor, NULL, NULL, &v)) {
-                if (!topic_names_collide(((struct ctx_topic *)v)->name, it->name))
-                        continue;
-                (void)snprintf(error, ASSIGNMENT_TEXT_SIZE, "topic %s collides with existing topics: %s",
-                               it->name, ((struct ctx_topic *)v)->name);
-                return KAFKA_INVALID_TOPIC_EXCEPTION;
-        }
-        return KAFKA_NONE;
-}
-
-static int16_t check_duplicate(const struct create_item *it, char error[ASSIGNMENT_TEXT_SIZE])
-{
-        const struct create_topics_request *req = it->q->req;
-
-        for (int32_t i = 0; i < req->topics.n; i++)
-                if (&req->topics.items[i] != it->in && wire_str_equal(req->topics.items[i].name, it->name)) {
-                        (void)snprintf(error, ASSIGNMENT_TEXT_SIZE, "duplicate topic name: %s", it->name);
-                        return KAFKA_INVALID_REQUEST;
-                }
-        return KAFKA_NONE;
-}
-
-/* Brokers that drain get no new replicas while there are enough others. */
-static int32_t *usable_brokers(struct controller *c, int32_t factor, int32_t *ret_n)
-{
-        int32_t *ids = ctx_alive_ids(&c->ctx, false, ret_n);
-
-        if (ids && *ret_n >= factor)
-                return ids;
-        free(ids);
-        return ctx_alive_ids(&c->ctx, true, ret_n);
-}
-
-static int allocate_partitions(struct create_item *it, int32_t n)
-{
-        it->topic.partitions = arena_alloc(&it->q->arena, (size_t)n + 1, sizeof(*it->topic.partitions));
-        it->topic.n_partitions = (size_t)n;
-        return it->topic.partitions ? 0 : -ENOMEM;
-}
-
-static int16_t place(struct controller *c, struct create_item *it, char error[ASSIGNMENT_TEXT_SIZE])
-{
-        struct assignment_request r = {
-                .n_partitions =
-                        it->in->num_partitions == -1 ? c->o.default_num_partitions : it->in->num_partitions,
-                .replication_factor = it->in->replication_factor == -1 ? c->o.default_replication_factor
-                                                                       : it->in->replication_factor,
-        };
-        cleanup_with(freep) int32_t *brokers = usable_brokers(c, r.replication_factor, &r.n_brokers);
-        enum assignment_fault fault;
-        uint32_t start[2] = {0, 0};
-        int32_t *ids;
-
-        if (r.n_partitions > MAX_PARTITIONS) {
-                (void)snprintf(error, ASSIGNMENT_TEXT_SIZE, "number of partitions must be at most %d",
-                               MAX_PARTITIONS);
-                return KAFKA_INVALID_PARTITIONS;
-        }
-        (void)getrandom(start, sizeof(start), GRND_NONBLOCK); /* zeroes do as well, if less evenly */
-        r.brokers = brokers;
-        r.start_index = start[0];
-        r.start_shift = start[1];
-        ids = arena_alloc(&it->q->arena,
-                          (size_t)MAX(r.n_partitions, 1) *
-                                  (size_t)MIN(MAX(r.replication_factor, 1), MAX(r.n_brokers, 1)),
-                          sizeof(int32_t));
-        if (!brokers || !ids)
-                return KAFKA_UNKNOWN_SERVER_ERROR;
-        if (assignment_make(&r, ids, error, &fault) < 0)
-                return fault_codes[fault];
-        if (allocate_partitions(it, r.n_partitions) < 0)
-                return KAFKA_UNKNOWN_SERVER_ERROR;
-        for (int32_t i = 0; i < r.n_partitions; i++)
-                it->topic.partitions[i] =
-                        (struct znode_assignment){.partition = i,
-                                                  .replicas = ids + (size_t)i * (size_t)r.replication_factor,
-                                                  .n_replicas = (size_t)r.replication_factor};
-        return KAFKA_NONE;
-}
-
-static int compare_assignments(const void *a, const void *b)
-{
-        const struct znode_assignment *x = a, *y = b;
-
-        return (x->partition > y->partition) - (x->partition < y->partition);
-}
-
-static int16_t take_manual(struct controller *c, struct create_item *it, char error[ASSIGNMENT_TEXT_SIZE])
-{
-        int32_t n = it->in->assignments.n, n_brokers = 0;
-        cleanup_with(freep) int32_t *brokers = ctx_alive_ids(&c->ctx, true, &n_brokers);
-        enum assignment_fault fault;
-
-        if (it->in->num_partitions != -1 || it->in->replication_factor != -1) {
-                (void)snprintf(error, ASSIGNMENT_TEXT_SIZE,
-                               "both a replica assignment and a number of partitions or a replication factor "
-                               "were set");
-                return KAFKA_INVALID_REQUEST;
-        }
-        if (!brokers || allocate_partitions(it, n) < 0)
-                return KAFKA_UNKNOWN_SERVER_ERROR;
-        for (int32_t i = 0; i < n; i++)
-                it->topic.partitions[i] = (struct znode_assignment){
-                        .partition = it->in->assignments.items[i].partition_index,
-                        .replicas = it->in->assignments.items[i].broker_ids.items,
-                        .n_replicas = (size_t)MAX(it->in->assignments.items[i].broker_ids.n, 0),
-                };
-        qsort(it->topic.partitions, (size_t)n, sizeof(*it->topic.partitions), compare_assignments);
-        for (int32_t i = 0; i < n; i++) {
-                const struct znode_assignment *a = &it->topic.partitions[i];
-
-                if (a->partition != i) {
-                        (void)snprintf(error, ASSIGNMENT_TEXT_SIZE,
-                                       "partitions should be a consecutive 0-based integer sequence");
-                        return KAFKA_INVALID_REPLICA_ASSIGNMENT;
-                }
-                if (assignment_check(i, a->replicas, (int32_t)a->n_replicas,
-                                     (int32_t)it->topic.partitions[0].n_replicas, brokers, n_brokers, error,
-                                     &fault) < 0)
-                        return fault_codes[fault];
-        }
-        return KAFKA_NONE;
-}
-
-static int16_t encode_config(struct controller *c, struct create_item *it, char error[ASSIGNMENT_TEXT_SIZE])
-{
-        struct arena *a = &it->q->arena;
-        struct znode_config config = {0};
-        cleanup_with(buf_donep) struct buf out = {0};
-        char why[256];
-
-        buf_init(&out, 0);
-        config.entries = arena_alloc(a, (size_t)MAX(it->in->configs.n, 0) + 1, sizeof(*config.entries));
-        if (!config.entries)
-                return KAFKA_UNKNOWN_SERVER_ERROR;
-        for (int32_t i = 0; i < it->in->configs.n; i++) {
-                const struct create_topics_request_config *k = &it->in->configs.items[i];
-                struct znode_config_entry *e = &config.entries[config.n];
-
-                if (k->value.len < 0 || k->name.len < 0)
-                        continue; /* null: the default */
-                e->key = arena_strndup(a, k->name.data, (size_t)k->name.len);
-                e->value = arena_strndup(a, k->value.data, (size_t)k->value.len);
-                if (!e->key || !e->value)
-                        return KAFKA_UNKNOWN_SERVER_ERROR;
-                if (c->ops.validate_topic_config &&
-                    c->ops.validate_topic_config(e->key, e->value, why, c->ops.userdata) < 0) {
-                        (void)snprintf(error, ASSIGNMENT_TEXT_SIZE, "%s", why);
-                        return KAFKA_INVALID_CONFIG;
-                }
-                if (strcmp(e->key, "min.insync.replicas") == 0 &&
-                    parse_int32(e->value, 1, INT32_MAX, &it->min_isr) < 0) {
-                        (void)snprintf(error, ASSIGNMENT_TEXT_SIZE,
-                                       "invalid value %s for min.insync.replicas", e->value);
-                        return KAFKA_INVALID_CONFIG;
-                }
-                config.n++;
-        }
-        if (znode_config_encode(&config, &out) < 0)
-                return KAFKA_UNKNOWN_SERVER_ERROR;
-        it->config_json = arena_strndup(a, (const char *)out.data, out.len);
-        return it->config_json ? KAFKA_NONE : KAFKA_UNKNOWN_SERVER_ERROR;
-}
-
-static int16_t encode_topic(struct create_item *it)
-{
-        cleanup_with(buf_donep) struct buf out = {0};
-
-        buf_init(&out, 0);
-        if (uuid_random(&it->topic.id) < 0 || znode_topic_encode(&it->topic, &out) < 0)
-                return KAFKA_UNKNOWN_SERVER_ERROR;
-        it->topic_json = arena_strndup(&it->q->arena, (const char *)out.data, out.len);
-        return it->topic_json ? KAFKA_NONE : KAFKA_UNKNOWN_SERVER_ERROR;
-}
-
-static void fill_success(struct create_item *it)
-{
-        struct create_topics_response_topic *out = it->out;
-        int32_t n = MAX(it->in->configs.n, 0);
-
-        out->num_partitions = (int32_t)it->topic.n_partitions;
-        out->replication_factor = (int16_t)(it->topic.n_partitions ? it->topic.partitions[0].n_replicas : 0);
-        out->configs.items = arena_alloc(&it->q->arena, (size_t)n + 1, sizeof(*out->configs.items));
-        out->configs.n = 0;
-        for (int32_t i = 0; out->configs.items && i < n; i++)
-                out->configs.items[out->configs.n++] =
-                        (struct create_topics_response_config){.name = it->in->configs.items[i].name,
-                                                               .value = it->in->configs.items[i].value,
-                                                               .config_source = 1};
-        if (!it->q->req->validate_only)
-                out->topic_id = it->topic.id;
-}
-
-static int16_t validate(struct controller *c, struct create_item *it, char error[ASSIGNMENT_TEXT_SIZE])
-{
-        int16_t code = check_name(c, it, error);
-
-        if (code == KAFKA_NONE)
-                code = check_duplicate(it, error);
-        if (code == KAFKA_NONE)
-                code = it->in->assignments.n > 0 ? take_manual(c, it, error) : place(c, it, error);
-        if (code == KAFKA_NONE)
-                code = encode_config(c, it, error);
-        if (code == KAFKA_NONE)
-                code = encode_topic(it);
-        return code;
 }
 
 /* --- writing --- */
@@ -342,6 +79,7 @@ static void begin_waiting(struct controller *c, struct create_item *it)
                 ctl_resign_soon(c, "out of memory for a new topic");
                 return;
         }
+        topics_release(c, it); /* the context has it now */
         t = ctx_topic(&c->ctx, it->name);
         t->min_isr = it->min_isr;
         slog_notice("topic-created", "a topic was created", SL_STR("topic", it->name),
@@ -510,47 +248,101 @@ static void begin_item(struct controller *c, struct create_item *it)
 
         error[0] = '\0';
         it->min_isr = c->o.default_min_insync_replicas;
-        code = validate(c, it, error);
-        if (code == KAFKA_NONE)
-                fill_success(it);
+        code = topics_check(c, it, error);
         if (code != KAFKA_NONE || it->q->req->validate_only)
                 item_done(it, code, error[0] ? error : NULL);
+        else if (topics_claim(c, it) < 0)
+                item_done(it, KAFKA_UNKNOWN_SERVER_ERROR, NULL);
         else
                 write_topic(c, it);
+}
+
+/* KAFKA_NONE: its topics may be looked at. */
+static int16_t admit(const struct controller *c, const struct create_request *q, bool active,
+                     const char **ret_sentence)
+{
+        *ret_sentence = NULL;
+        if (!active)
+                return KAFKA_NOT_CONTROLLER;
+        if (q->req->topics.n > TOPICS_MAX_PER_REQUEST) {
+                *ret_sentence = "too many topics in one request: at most 10000";
+                return KAFKA_INVALID_REQUEST;
+        }
+        if (c->n_waiting >= TOPICS_MAX_WAITING) {
+                *ret_sentence = "too many requests to create or delete topics wait; ask again";
+                return KAFKA_REQUEST_TIMED_OUT;
+        }
+        return KAFKA_NONE;
+}
+
+static int answer_all(struct create_request *q, int16_t code, const char *sentence)
+{
+        int32_t n = MAX(q->req->topics.n, 0);
+
+        q->res.topics.items = arena_alloc(&q->arena, (size_t)n + 1, sizeof(*q->res.topics.items));
+        if (!q->res.topics.items)
+                return -ENOMEM;
+        q->res.topics.n = n;
+        for (int32_t i = 0; i < n; i++)
+                q->res.topics.items[i] =
+                        (struct create_topics_response_topic){.name = q->req->topics.items[i].name,
+                                                              .error_code = code,
+                                                              .error_message = wire_str(sentence),
+                                                              .num_partitions = -1,
+                                                              .replication_factor = -1,
+                                                              .configs = {NULL, -1}};
+        return 0;
+}
+
+static int make_items(struct create_request *q)
+{
+        int32_t n = q->res.topics.n;
+
+        q->names = map_new();
+        q->items = arena_alloc(&q->arena, (size_t)n + 1, sizeof(*q->items));
+        if (!q->names || !q->items)
+                return -ENOMEM;
+        for (int32_t i = 0; i < n; i++) {
+                const struct wire_str name = q->req->topics.items[i].name;
+                struct create_item *it = &q->items[i], *first;
+                int r;
+
+                *it = (struct create_item){
+                        .q = q, .in = &q->req->topics.items[i], .out = &q->res.topics.items[i]};
+                r = map_put(q->names, name.len > 0 ? name.data : "", (size_t)MAX(name.len, 0), it);
+                if (r == -ENOMEM)
+                        return r;
+                if (r == 0)
+                        continue;
+                first = map_get(q->names, name.len > 0 ? name.data : "", (size_t)MAX(name.len, 0));
+                first->duplicate = it->duplicate = true;
+        }
+        q->n_items = n;
+        return 0;
 }
 
 static void run(struct controller *c, struct ctl_call *call, bool active)
 {
         struct create_request *q = container_of(call, struct create_request, call);
-        int32_t n = MAX(q->req->topics.n, 0);
+        const char *sentence;
+        int16_t code = admit(c, q, active, &sentence);
 
-        q->items = arena_alloc(&q->arena, (size_t)n + 1, sizeof(*q->items));
-        q->res.topics.items = arena_alloc(&q->arena, (size_t)n + 1, sizeof(*q->res.topics.items));
-        if (!q->items || !q->res.topics.items) {
+        if (answer_all(q, code, sentence) < 0 || code != KAFKA_NONE) {
                 request_answer(q);
                 return;
         }
-        if (active) {
-                q->deadline_ms = loop_now_ms(c->loop) + MAX(q->req->timeout_ms, 0);
-                list_push_back(&c->creations, &q->node);
+        if (make_items(q) < 0) {
+                (void)answer_all(q, KAFKA_UNKNOWN_SERVER_ERROR, NULL);
+                request_answer(q);
+                return;
         }
-        q->open = n + 1;
-        q->n_items = q->res.topics.n = n;
-        for (int32_t i = 0; i < n; i++) {
-                q->res.topics.items[i] =
-                        (struct create_topics_response_topic){.name = q->req->topics.items[i].name,
-                                                              .error_message = WIRE_NULL_STR,
-                                                              .num_partitions = -1,
-                                                              .replication_factor = -1,
-                                                              .configs = {NULL, -1}};
-                q->items[i] = (struct create_item){
-                        .q = q, .in = &q->req->topics.items[i], .out = &q->res.topics.items[i]};
-        }
-        for (int32_t i = 0; i < n; i++)
-                if (active)
-                        begin_item(c, &q->items[i]);
-                else
-                        item_done(&q->items[i], KAFKA_NOT_CONTROLLER, NULL);
+        q->deadline_ms =
+                loop_now_ms(c->loop) + MIN(MAX(q->req->timeout_ms, 0), (int32_t)TOPICS_MAX_PATIENCE_MS);
+        list_push_back(&c->creations, &q->node);
+        c->n_waiting++;
+        q->open = q->n_items + 1;
+        for (int32_t i = 0; i < q->n_items; i++)
+                begin_item(c, &q->items[i]);
         close_one(q);
 }
 

@@ -1,7 +1,19 @@
-/* Shared by topics.c, deletion.c and the senders: "has everybody been told what was queued by now?" */
+/* Shared by topics.c, topics_check.c and deletion.c, and by the senders: "has everybody been told what was
+ * queued by now?" */
 #pragma once
 
+#include "base/arena.h"
+#include "base/replica_assignment.h"
 #include "controller/controller_internal.h"
+#include "wire/create_topics.h"
+
+/* Requests that wait cost memory and time: each is looked at whenever anything progresses. */
+#define TOPICS_MAX_PER_REQUEST 10000
+#define TOPICS_MAX_WAITING     500 /* requests that create or delete */
+#define PARTITIONS_MAX_PER_REQUEST                                                                           \
+        50000 /* a topic's as well; what its znode can carry is checked when written */
+#define PARTITIONS_MAX_WAITING 200000          /* of all topics being created */
+#define TOPICS_MAX_PATIENCE_MS (5 * 60 * 1000) /* whatever time-out a client asks for */
 
 struct sender_mark {
         int32_t broker_id;
@@ -13,3 +25,49 @@ struct sender_mark {
 int sender_marks_take(struct controller *c, struct sender_mark **ret, size_t *ret_n) must_check;
 /* Has each of them, as far as it still lives, acknowledged that? */
 bool sender_marks_passed(const struct controller *c, const struct sender_mark *marks, size_t n);
+
+/* --- CreateTopics --- */
+
+enum item_state { ITEM_WRITING, ITEM_STATES, ITEM_TELLING, ITEM_DONE };
+
+struct create_request;
+struct create_item {
+        struct create_request *q;
+        const struct create_topics_request_topic *in;
+        struct create_topics_response_topic *out;
+        enum item_state state;
+        char *name;
+        struct znode_topic topic; /* its arrays are in the request's arena */
+        const char *topic_json, *config_json;
+        int32_t min_isr;
+        bool config_exists;
+        struct sender_mark *marks;
+        size_t n_marks;
+        int64_t patient_until_ms;
+        bool claims;    /* controller->claimed has its name */
+        bool duplicate; /* another item of the request has its name */
+};
+
+struct create_request {
+        struct ctl_call call;
+        struct list node; /* controller->creations */
+        const struct create_topics_request *req;
+        controller_create_topics_fn fn;
+        void *userdata;
+        struct arena arena;
+        struct create_topics_response res;
+        struct create_item *items;
+        int32_t n_items, open; /* open: not done, and one for ourselves while beginning */
+        int64_t deadline_ms;
+        struct map *names;    /* of the request -> the first of its items with that name */
+        int64_t n_partitions; /* that its items want so far */
+};
+
+/* Is what @it asks for valid? Then its topic, znodes and answer are filled in. A Kafka code, with a sentence
+ * in
+ * @error maybe. */
+int16_t topics_check(struct controller *c, struct create_item *it, char error[ASSIGNMENT_TEXT_SIZE]);
+/* The name is taken from here until topics_release(), although the topic is not in the context yet. -ENOMEM.
+ */
+int topics_claim(struct controller *c, struct create_item *it) must_check;
+void topics_release(struct controller *c, struct create_item *it);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/replica_assignment.h"
 #include "base/slog.h"
 #include "controller/controller_internal.h"
 
@@ -120,6 +121,18 @@ static void forget_missing(struct controller *c, struct map *present)
         }
 }
 
+/* Anybody may make a znode. Brokers refuse such a topic, and a name that is too long cannot even be sent. */
+static bool legal_name(const char *name)
+{
+        char error[ASSIGNMENT_TEXT_SIZE];
+
+        if (topic_name_check(name, strlen(name), error) == 0)
+                return true;
+        slog_warning("topic-znode-ignored", "a znode below /brokers/topics is no topic's",
+                     SL_STR("why", error));
+        return false;
+}
+
 static int collect(struct controller *c, const struct zk_result *res, char ***ret_names, size_t *ret_n)
 {
         cleanup_with(map_freep) struct map *present = map_new();
@@ -131,7 +144,7 @@ static int collect(struct controller *c, const struct zk_result *res, char ***re
         for (size_t i = 0; i < res->n_children; i++) {
                 if (map_set(present, res->children[i], strlen(res->children[i]), c, NULL) < 0)
                         goto fail;
-                if (ctx_topic(&c->ctx, res->children[i]))
+                if (ctx_topic(&c->ctx, res->children[i]) || !legal_name(res->children[i]))
                         continue;
                 names[n] = strdup(res->children[i]);
                 if (!names[n++])

@@ -134,6 +134,8 @@ struct znode_config {
         struct znode_config_entry *entries;
         size_t n;
 };
+/* May @len bytes at @s stand in a znode's JSON and be read again? Valid UTF-8 without a NUL. */
+bool znode_text_valid(const char *s, size_t len) must_check;
 int znode_config_encode(const struct znode_config *c, struct buf *out) must_check;
 int znode_config_decode(const char *s, size_t len, struct znode_config *ret) must_check;
 void znode_config_done(struct znode_config *c);

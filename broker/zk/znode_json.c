@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/parse.h"
+#include "zk/znode.h"
 
 /* Blank out a comma after an element that only white space separates from the closing bracket, outside
  * strings. */
@@ -121,6 +122,13 @@ int znode_ids(const json_t *j, int32_t **ret, size_t *ret_n)
         *ret = TAKE_PTR(ids);
         *ret_n = n;
         return 0;
+}
+
+bool znode_text_valid(const char *s, size_t len)
+{
+        cleanup_with(json_decrefp) json_t *j = memchr(s, 0, len) ? NULL : json_stringn(s, len);
+
+        return j;
 }
 
 int znode_put_string(struct buf *out, const char *s)

@@ -200,6 +200,22 @@ static void topic_names_follow_kafkas_rule(void **state)
         assert_false(topic_names_collide("a.b", "a-b"));
 }
 
+static void names_that_collide_fold_into_one(void **state)
+{
+        char a[TOPIC_NAME_FOLDED_SIZE], b[TOPIC_NAME_FOLDED_SIZE], longest[400];
+
+        (void)state;
+        topic_name_fold("a.b_c", a);
+        topic_name_fold("a_b.c", b);
+        assert_string_equal(a, b);
+        topic_name_fold("a-b_c", b);
+        assert_string_not_equal(a, b);
+        memset(longest, '.', sizeof(longest) - 1);
+        longest[sizeof(longest) - 1] = '\0';
+        topic_name_fold(longest, a);
+        assert_int_equal(strlen(a), TOPIC_NAME_FOLDED_SIZE - 1);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -212,6 +228,7 @@ int main(void)
                 cmocka_unit_test(refusals_say_what_kafka_says),
                 cmocka_unit_test(an_assignment_by_hand_is_checked),
                 cmocka_unit_test(topic_names_follow_kafkas_rule),
+                cmocka_unit_test(names_that_collide_fold_into_one),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -140,6 +140,22 @@ static void an_absurd_assignment_is_refused_and_leaves_nothing(void **state)
         assert_null(ctx_topic(&ctx, "wide"));
 }
 
+static void names_that_differ_in_dots_only_collide_until_the_topic_goes(void **state)
+{
+        struct ctx_topic *dotted = add("a.b", 1), *t;
+
+        (void)state;
+        assert_ptr_equal(ctx_topic_colliding(&ctx, "a_b"), dotted);
+        assert_ptr_equal(ctx_topic_colliding(&ctx, "a.b"), dotted);
+        assert_null(ctx_topic_colliding(&ctx, "a-b"));
+        t = add("a_b", 1); /* a tool wrote it in ZooKeeper: the first stays the one that is named */
+        assert_ptr_equal(ctx_topic_colliding(&ctx, "a_b"), dotted);
+        ctx_topic_forget(&ctx, t);
+        assert_ptr_equal(ctx_topic_colliding(&ctx, "a_b"), dotted);
+        ctx_topic_forget(&ctx, dotted);
+        assert_null(ctx_topic_colliding(&ctx, "a.b"));
+}
+
 static void live_brokers_are_listed_with_or_without_the_draining(void **state)
 {
         static char mark; /* any drain */
@@ -234,6 +250,8 @@ int main(void)
                 cmocka_unit_test_setup_teardown(names_ids_and_numbers_find_what_they_name, setup, teardown),
                 cmocka_unit_test_setup_teardown(an_absurd_assignment_is_refused_and_leaves_nothing, setup,
                                                 teardown),
+                cmocka_unit_test_setup_teardown(names_that_differ_in_dots_only_collide_until_the_topic_goes,
+                                                setup, teardown),
                 cmocka_unit_test_setup_teardown(live_brokers_are_listed_with_or_without_the_draining, setup,
                                                 teardown),
                 cmocka_unit_test_setup_teardown(a_hundred_thousand_partitions_fit, setup, teardown),
