@@ -187,7 +187,7 @@ class Broker:
         """SIGTERM: controlled shutdown. Returns the exit status when this object started the process."""
         self.signal(signal.SIGTERM)
         wait_for(f"broker {self.id} has stopped", lambda: not self.running(), timeout)
-        return self.process.returncode if self.process else None
+        return self.process.wait(10) if self.process else None
 
     # --- admin ---
     def request(self, method, path, body=None, timeout=10, redirects=3):
