@@ -13,7 +13,9 @@ from host_cluster import HOSTS, HostsCluster, run
 
 
 @unittest.skipIf(run(HOSTS, "check", check=False).returncode, "no test hosts can be booted here")
-class Stops(unittest.TestCase):
+class HostsCase(unittest.TestCase):
+    """Three hosts for a class of tests; each test begins with all in sync."""
+
     @classmethod
     def setUpClass(cls):
         cls.dir = Path(tempfile.mkdtemp(prefix="stepdown-test-"))
@@ -81,6 +83,39 @@ class Stops(unittest.TestCase):
         self.cluster.exec(i, "systemctl", "kill", "--signal=KILL", "--kill-who=main", "stepdown-broker")
         self.cluster.exec(i, "systemctl", "stop", "stepdown-broker", check=False)
 
+    def alone(self):
+        """Broker 1 is the only one in sync: its drain cannot end."""
+        for i in (2, 3):
+            self.kill_and_keep_down(i)
+        c.wait_for(
+            "broker 1 is the only one",
+            lambda: (p := self.cluster.get("/v1/partitions", prefer=1)) and all(x["isr"] == [1] for x in p["partition_list"]),
+            90,
+            0.2,
+        )
+
+    def bring_back(self, *ids):
+        for i in ids:
+            self.cluster.exec(i, "systemctl", "reset-failed", "stepdown-broker", check=False)
+            self.cluster.exec(i, "systemctl", "start", "stepdown-broker")
+
+    def draining(self, i):
+        return c.wait_for(
+            "the stop drains",
+            lambda: (s := self.cluster.state(i)) and s[0] == "deactivating (stop)" and "leader partition" in s[1] and s,
+            20,
+            0.1,
+        )
+
+    def rewrite(self, i, name, text):
+        """Another text of a file in /etc/stepdown, for this test."""
+        path = self.cluster.root(i) / "etc" / "stepdown" / name
+        before = path.read_text()
+        self.addCleanup(path.write_text, before)
+        path.write_text(text(before))
+
+
+class Stops(HostsCase):
     def test_a_stop_drains_first_and_succeeds(self):
         self.create("second", 3)  # leaders for all, whatever the tests before have left
         c.wait_for("broker 1 leads", lambda: self.leaders(1), 20, 0.1)
@@ -169,37 +204,6 @@ class Stops(unittest.TestCase):
         self.assertIn("Shutdown status: complete", journal)
 
     # --- the failure matrix ---
-
-    def alone(self):
-        """Broker 1 is the only one in sync: its drain cannot end."""
-        for i in (2, 3):
-            self.kill_and_keep_down(i)
-        c.wait_for(
-            "broker 1 is the only one",
-            lambda: (p := self.cluster.get("/v1/partitions", prefer=1)) and all(x["isr"] == [1] for x in p["partition_list"]),
-            90,
-            0.2,
-        )
-
-    def bring_back(self, *ids):
-        for i in ids:
-            self.cluster.exec(i, "systemctl", "reset-failed", "stepdown-broker", check=False)
-            self.cluster.exec(i, "systemctl", "start", "stepdown-broker")
-
-    def draining(self, i):
-        return c.wait_for(
-            "the stop drains",
-            lambda: (s := self.cluster.state(i)) and s[0] == "deactivating (stop)" and "leader partition" in s[1] and s,
-            20,
-            0.1,
-        )
-
-    def rewrite(self, i, name, text):
-        """Another text of a file in /etc/stepdown, for this test."""
-        path = self.cluster.root(i) / "etc" / "stepdown" / name
-        before = path.read_text()
-        self.addCleanup(path.write_text, before)
-        path.write_text(text(before))
 
     def test_sighup_ends_neither_program(self):
         for unit in ("stepdown-broker", "stepdown-sidecar"):
@@ -296,6 +300,23 @@ class Stops(unittest.TestCase):
             self.assertEqual((r.returncode, r.stdout + r.stderr), (0, ""))
             text = self.cluster.exec(1, "systemctl", "cat", unit).stdout
             self.assertNotRegex(text, r"(?m)^(After|Before)=.*stepdown-", "ordering between the two units deadlocks")
+
+
+class Shutdown(HostsCase):
+    def test_a_host_that_is_shut_down_drains_its_broker_first(self):
+        """The network outlives the drain, and TimeoutStopSec= does not end it; a sidecar that stops as well waits for it."""
+        self.drop_in(1, "[Service]\nTimeoutStopSec=5\n")
+        self.alone()
+        self.in_background(1, "systemctl", "poweroff")
+        self.draining(1)
+        start = time.monotonic()
+        while time.monotonic() - start < 12:  # what is tested is that nobody ends it meanwhile
+            self.assertEqual(self.cluster.state(1)[0], "deactivating (stop)")
+            time.sleep(0.5)
+        self.bring_back(2, 3)
+        c.wait_for("the host is off", lambda: self.cluster.exec(1, "true", check=False).returncode != 0, 60, 0.2)
+        last = self.cluster.result(1)
+        self.assertEqual((last["verdict"], last["service_result"]), ("drained", "success"), last)
 
 
 if __name__ == "__main__":
