@@ -69,7 +69,7 @@ void partitions_done(struct partitions *p);
 struct options {
         const char *bootstrap, *topic, *stats_file, *codec, *acks, *only, *only_file, *debug;
         int64_t partitions, rate, duration_ms, size, interval_ms, drain_timeout_ms, delivery_timeout_ms;
-        int64_t linger_ms, mock;
+        int64_t linger_ms, leader_query_ms, retry_backoff_ms, mock;
         const char *idempotence;
         bool json, verbose, help;
 };

@@ -45,9 +45,9 @@ static int add_item(struct partitions *p, char *item)
         r = parse_int64(item, 0, MAX_NUMBER, &first);
         if (r == 0)
                 r = parse_int64(dash ? dash + 1 : item, 0, MAX_NUMBER, &last);
-        if (r == 0 && last < first)
-                r = -EINVAL;
-        return r < 0 ? r : add_range(p, first, last);
+        if (r < 0 || last < first)
+                return -EINVAL;
+        return add_range(p, first, last);
 }
 
 static int compare_numbers(const void *a, const void *b)

@@ -39,7 +39,7 @@ rd_kafka_t *producer_new(struct run *run)
 {
         const struct options *o = &run->options;
         bool idempotent = strcmp(o->idempotence, "on") == 0;
-        char linger[24], delivery[24];
+        char linger[24], delivery[24], query[24], retry[24];
         const struct property properties[] = {
                 {"bootstrap.servers", run->bootstrap},
                 {"client.id", "loadgen-producer"},
@@ -54,10 +54,10 @@ rd_kafka_t *producer_new(struct run *run)
                 {"queue.buffering.max.messages", o->rate > 0 ? "2000000" : "200000"},
                 {"queue.buffering.max.kbytes", "1048576"},
                 /* a leader that moves must be found again quickly */
-                {"retry.backoff.ms", "10"},
+                {"retry.backoff.ms", retry},
                 {"reconnect.backoff.ms", "20"},
                 {"reconnect.backoff.max.ms", "200"},
-                {"topic.metadata.refresh.fast.interval.ms", "10"},
+                {"topic.metadata.refresh.fast.interval.ms", query},
                 {"topic.metadata.refresh.interval.ms", "5000"},
                 {"topic.metadata.refresh.sparse", "true"},
                 {"socket.nagle.disable", "true"},
@@ -65,6 +65,8 @@ rd_kafka_t *producer_new(struct run *run)
                 {NULL, NULL},
         };
 
+        (void)snprintf(query, sizeof(query), "%" PRId64, o->leader_query_ms);
+        (void)snprintf(retry, sizeof(retry), "%" PRId64, o->retry_backoff_ms);
         (void)snprintf(linger, sizeof(linger), "%" PRId64, o->linger_ms);
         (void)snprintf(delivery, sizeof(delivery), "%" PRId64, o->delivery_timeout_ms);
         return client_new(RD_KAFKA_PRODUCER, properties, o->verbose || o->debug, on_delivery, run);
