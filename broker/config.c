@@ -56,6 +56,12 @@ static const struct config_row rows[] = {
          .help = "Create a topic when a client asks for the metadata of one that does not exist."},
         {"unclean.leader.election.enable", CONFIG_BOOL, AT(unclean_leader_election), "false",
          .help = "Elect a replica outside the in-sync set when none inside is alive; this loses messages."},
+        {"auto.leader.rebalance.enable", CONFIG_BOOL, AT(auto_leader_rebalance), "false",
+         .help = "Give leadership back to preferred replicas by itself, in batches, never during a drain."},
+        {"leader.imbalance.check.interval.seconds", CONFIG_INT64, AT(leader_imbalance_check_s), "300", 1,
+         86400, .help = "How often auto.leader.rebalance.enable looks."},
+        {"leader.imbalance.per.broker.percentage", CONFIG_INT32, AT(leader_imbalance_percentage), "10", 0,
+         100, .help = "Share of a broker's preferred partitions that others may lead before they go back."},
         {"delete.topic.enable", CONFIG_BOOL, AT(delete_topic_enable), "true",
          .help = "Allow topic deletion."},
 

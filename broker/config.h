@@ -13,6 +13,9 @@ struct broker_config {
         int64_t zookeeper_session_timeout_ms, zookeeper_connection_timeout_ms;
 
         int32_t num_partitions, default_replication_factor, min_insync_replicas;
+        bool auto_leader_rebalance;
+        int64_t leader_imbalance_check_s;
+        int32_t leader_imbalance_percentage;
         bool auto_create_topics, unclean_leader_election, delete_topic_enable;
 
         bool controlled_shutdown_enable;

@@ -31,6 +31,10 @@ static const struct api_handler handlers[] = {
         {20, API_AT_ONCE, api_handle_delete_topics},
         {22, API_AT_ONCE, api_handle_init_producer_id},
         {23, API_IN_TURN, api_handle_offset_for_leader_epoch},
+        {37, API_AT_ONCE, api_handle_create_partitions},
+        {43, API_AT_ONCE, api_handle_elect_leaders},
+        {45, API_AT_ONCE, api_handle_alter_reassignments},
+        {46, API_AT_ONCE, api_handle_list_reassignments},
         {56, API_AT_ONCE, api_handle_alter_partition},
 };
 

@@ -71,7 +71,9 @@ static int members_of(const struct controller *c, const struct ctx_partition *p,
                                                .epoch = p->slots[i].broker->epoch,
                                                .assigned = true,
                                                .alive = p->slots[i].broker->alive && !p->slots[i].dir_offline,
-                                               .draining = p->slots[i].broker->drain};
+                                               /* KAFKA-1097: what leaves must not come in again */
+                                               .draining = p->slots[i].broker->drain ||
+                                                           (p->finishing && p->slots[i].removing)};
         for (int32_t i = 0; i < p->n_isr && n < ZNODE_MAX_REPLICAS; i++) {
                 const struct ctx_broker *b = ctx_broker(&c->ctx, p->isr[i]);
                 bool known = false;

@@ -91,6 +91,7 @@ static void on_dead(struct controller *c, struct ctx_broker *b)
                 s->bounced = true; /* whatever comes back under this id must catch up before it counts */
                 p->bounces++;
                 s->stop_sent = s->stopped = s->stopping = false;
+                s->delete_sent = s->delete_in_flight = false;
                 if (p->topic->deleting) {
                         if (s->state != REPLICA_DELETION_SUCCESSFUL)
                                 replica_set_state(c, p, s, REPLICA_DELETION_INELIGIBLE);

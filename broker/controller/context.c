@@ -28,7 +28,10 @@ static void partition_free(struct ctx_partition *p)
 {
         free(p->isr);
         free(p->replicas);
+        free(p->slots);
+        free(p->want);
         free(p->doubt);
+        list_remove(&p->moving);
         free(p);
 }
 
@@ -256,6 +259,14 @@ static int grow(struct ctx *c, size_t more)
         return 0;
 }
 
+static bool contains(const int32_t *ids, size_t n, int32_t id)
+{
+        for (size_t i = 0; i < n; i++)
+                if (ids[i] == id)
+                        return true;
+        return false;
+}
+
 static int partition_new(struct ctx *c, struct ctx_topic *t, const struct znode_assignment *a,
                          struct ctx_partition **ret)
 {
@@ -263,12 +274,14 @@ static int partition_new(struct ctx *c, struct ctx_topic *t, const struct znode_
 
         if (a->n_replicas > ZNODE_MAX_REPLICAS / 2)
                 return -EINVAL;
-        p = calloc(1, sizeof(*p) + a->n_replicas * sizeof(p->slots[0]));
+        p = calloc(1, sizeof(*p));
         if (!p)
                 return -ENOMEM;
+        list_init(&p->moving);
+        p->slots = calloc(a->n_replicas + 1, sizeof(*p->slots));
         p->replicas = calloc(a->n_replicas + 1, sizeof(*p->replicas));
-        if (!p->replicas) {
-                free(p);
+        if (!p->slots || !p->replicas) {
+                partition_free(p);
                 return -ENOMEM;
         }
         p->topic = t;
@@ -276,7 +289,6 @@ static int partition_new(struct ctx *c, struct ctx_topic *t, const struct znode_
         p->leader = -1;
         p->version = -1;
         p->state = PARTITION_NEW;
-        p->reassigning = a->n_adding > 0 || a->n_removing > 0;
         for (size_t i = 0; i < a->n_replicas; i++) {
                 struct ctx_broker *b = ctx_broker_make(c, a->replicas[i]);
 
@@ -284,7 +296,12 @@ static int partition_new(struct ctx *c, struct ctx_topic *t, const struct znode_
                         partition_free(p);
                         return -ENOMEM;
                 }
-                p->slots[i] = (struct ctx_slot){.broker_id = b->id, .broker = b, .state = REPLICA_NEW};
+                p->slots[i] = (struct ctx_slot){.broker_id = b->id,
+                                                .broker = b,
+                                                .state = REPLICA_NEW,
+                                                .adding = contains(a->adding, a->n_adding, b->id),
+                                                .removing = contains(a->removing, a->n_removing, b->id)};
+                p->reassigning = p->reassigning || p->slots[i].adding || p->slots[i].removing;
                 p->replicas[i] = b->id;
         }
         p->n_slots = (uint16_t)a->n_replicas;
@@ -386,6 +403,45 @@ int ctx_topic_add(struct ctx *c, const char *name, const struct znode_topic *t, 
         return 0;
 }
 
+int ctx_topic_grow(struct ctx *c, struct ctx_topic *t, const struct znode_assignment *a,
+                   struct ctx_partition **ret)
+{
+        struct ctx_partition *p;
+        int r;
+
+        if (a->partition < 0 || a->partition > 1000000)
+                return -EINVAL;
+        if (ctx_topic_partition(t, a->partition))
+                return -EEXIST;
+        r = grow(c, 1);
+        if (r < 0)
+                return r;
+        if (a->partition >= t->n_partitions) {
+                struct ctx_partition **grown =
+                        reallocarray(t->partitions, (size_t)a->partition + 1, sizeof(struct ctx_partition *));
+
+                if (!grown)
+                        return -ENOMEM;
+                memset(grown + t->n_partitions, 0,
+                       (size_t)(a->partition + 1 - t->n_partitions) * sizeof(struct ctx_partition *));
+                t->partitions = grown;
+                t->n_partitions = a->partition + 1;
+        }
+        r = partition_new(c, t, a, &p);
+        if (r < 0)
+                return r;
+        for (uint16_t i = 0; i < p->n_slots; i++)
+                if (hosted_reserve(p->slots[i].broker) < 0) {
+                        partition_free(p);
+                        return -ENOMEM;
+                }
+        t->partitions[p->number] = p;
+        r = partition_link(c, p);
+        assert(r >= 0); /* room was made above; no broker is in it twice */
+        *ret = p;
+        return 0;
+}
+
 void ctx_topic_forget(struct ctx *c, struct ctx_topic *t)
 {
         char folded[TOPIC_NAME_FOLDED_SIZE];
@@ -405,6 +461,7 @@ void ctx_topic_forget(struct ctx *c, struct ctx_topic *t)
                 if (!p)
                         continue;
                 t->partitions[n] = NULL;
+                list_remove(&p->moving);
                 ctx_partition_set_state(c, p, -1, p->leader_epoch, p->controller_epoch, p->version, &p->isr,
                                         p->n_isr);
                 for (uint16_t i = 0; i < p->n_slots; i++)
@@ -441,6 +498,57 @@ void ctx_partition_set_state(struct ctx *c, struct ctx_partition *p, int32_t lea
         p->n_isr = n_isr;
         p->counted = leader >= 0 ? ctx_broker(c, leader) : NULL;
         count_leader(p, +1);
+}
+
+static struct ctx_slot slot_for(struct ctx_partition *p, struct ctx_broker *b, const struct ctx_assigned *to)
+{
+        const struct ctx_slot *old = ctx_slot(p, b->id);
+        struct ctx_slot s = old ? *old : (struct ctx_slot){.broker_id = b->id, .broker = b};
+
+        if (!old)
+                s.state = b->alive ? REPLICA_ONLINE : REPLICA_OFFLINE;
+        s.adding = to->adding;
+        s.removing = to->removing;
+        s.delete_sent = s.delete_in_flight = s.deleted = false;
+        return s;
+}
+
+int ctx_partition_assign(struct ctx *c, struct ctx_partition *p, const struct ctx_assigned *to, size_t n)
+{
+        cleanup_with(freep) struct ctx_slot *slots = calloc(n + 1, sizeof(*slots));
+        cleanup_with(freep) int32_t *replicas = calloc(n + 1, sizeof(*replicas));
+
+        if (n == 0 || n > ZNODE_MAX_REPLICAS / 2)
+                return -EINVAL;
+        if (!slots || !replicas)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                struct ctx_broker *b = ctx_broker_make(c, to[i].id);
+
+                if (!b || hosted_reserve(b) < 0)
+                        return -ENOMEM;
+                replicas[i] = to[i].id;
+                slots[i] = slot_for(p, b, &to[i]);
+        }
+        count_leader(p, -1);
+        for (uint16_t i = 0; i < p->n_slots; i++)
+                hosted_remove(c, &p->slots[i]);
+        free(p->slots);
+        free(p->replicas);
+        p->slots = TAKE_PTR(slots);
+        p->replicas = TAKE_PTR(replicas);
+        p->n_slots = (uint16_t)n;
+        p->reassigning = false;
+        for (uint16_t i = 0; i < p->n_slots; i++) {
+                struct ctx_slot *s = &p->slots[i];
+
+                p->reassigning = p->reassigning || s->adding || s->removing;
+                s->hosted_at = (uint32_t)s->broker->n_hosted;
+                s->broker->hosted[s->broker->n_hosted].partition = p->index;
+                s->broker->hosted[s->broker->n_hosted++].slot = i;
+        }
+        count_leader(p, +1);
+        return 0;
 }
 
 struct ctx_slot *ctx_slot(struct ctx_partition *p, int32_t broker_id)
@@ -482,6 +590,7 @@ void ctx_election_input(const struct ctx *c, const struct ctx_partition *p, bool
                         .draining = s->broker->drain,
                         .stopped = s->stopped,
                         .bounced = s->bounced,
+                        .leaving = p->finishing && s->removing,
                 };
         }
         for (int32_t i = 0; i < p->n_isr && n < ZNODE_MAX_REPLICAS; i++) {
@@ -501,7 +610,8 @@ void ctx_election_input(const struct ctx *c, const struct ctx_partition *p, bool
         *ret = (struct election_input){
                 .has_state = p->has_state,
                 .renew = p->renew,
-                .unclean = unclean,
+                .prefer = p->prefer,
+                .unclean = unclean || p->unclean,
                 .leader = p->leader,
                 .leader_epoch = p->leader_epoch,
                 .isr = p->isr,

@@ -63,6 +63,11 @@ struct ctx_slot { /* one replica */
         bool stop_sent : 1, stopped : 1; /* drain: StopReplica queued or sent; acknowledged or given up on */
         bool stopping : 1; /* drain: between the two, or stopped and still in the ISR (counted there) */
         bool is_new : 1;   /* the first LeaderAndIsr of a new partition */
+        bool adding : 1;   /* reassignment (KIP-455): not in the assignment it began with */
+        bool removing : 1; /* reassignment: not in its target; with `adding`: of a target given up meanwhile
+                            */
+        bool delete_sent : 1, delete_in_flight : 1,
+                deleted : 1; /* StopReplica with deletion, of `removing` */
 };
 
 struct ctx_topic {
@@ -73,9 +78,14 @@ struct ctx_topic {
         int32_t n_partitions;              /* highest number + 1 */
         int32_t min_isr;
         bool deleting;
-        uint8_t delete_step; /* deletion's own */
-        bool forgotten;      /* gone from the maps; kept until nobody refers to its partitions */
-        uint32_t refs;       /* partitions not yet freed */
+        uint8_t delete_step;      /* deletion's own */
+        int32_t version;          /* of its znode, as far as we know; what a rewrite expects */
+        bool rewriting;           /* a write of its znode, or the read after a doubtful one, is under way */
+        bool doubtful;            /* `rewriting`, and what came of it is being read */
+        uint64_t stepped;         /* the last pass over reassignments that has looked at it */
+        bool reading, read_again; /* its znode is being read; once more after that */
+        bool forgotten;           /* gone from the maps; kept until nobody refers to its partitions */
+        uint32_t refs;            /* partitions not yet freed */
 };
 
 struct ctx_partition {
@@ -89,8 +99,14 @@ struct ctx_partition {
         bool again;     /* look at it again when that ends */
         bool renew;     /* D2 */
         bool write_failed;
-        bool warned; /* R23: said once a drain */
-        bool reassigning;
+        bool warned;      /* R23: said once a drain */
+        bool reassigning; /* some slot is `adding` or `removing` */
+        bool finishing; /* its target is in sync: what is `removing` gets no leadership and leaves the ISR */
+        bool prefer;    /* hand leadership to the first replica, if that can be done now (R54) */
+        bool unclean;   /* ElectLeaders asked for a leader from outside the ISR */
+        struct list moving; /* in controller->moving while something of its reassignment is to be done */
+        int32_t *want;      /* target that is not in the topic's znode yet; NULL: none */
+        int32_t n_want;
         int32_t leader, leader_epoch, controller_epoch, version;
         struct ctx_broker *counted; /* whose counts include this partition */
         int32_t *isr;
@@ -101,7 +117,7 @@ struct ctx_partition {
         uint32_t refs;             /* queues and requests in flight that hold its index */
         uint16_t n_slots;
         int32_t *replicas; /* ids in assignment order (as on the wire); stands behind the slots */
-        struct ctx_slot slots[];
+        struct ctx_slot *slots;
 };
 
 struct ctx {
@@ -133,6 +149,17 @@ void ctx_broker_set_dead(struct ctx *c, struct ctx_broker *b);
 int32_t *ctx_alive_ids(const struct ctx *c, bool with_draining, int32_t *ret_n) must_check;
 
 /* --- topics and partitions --- */
+/* A partition's assignment as it is to be: ctx_partition_assign(). */
+struct ctx_assigned {
+        int32_t id;
+        bool adding, removing;
+};
+/* Replace the replicas of @p; what stays keeps its state. -ENOMEM, -EINVAL: nothing has changed. */
+int ctx_partition_assign(struct ctx *c, struct ctx_partition *p, const struct ctx_assigned *to, size_t n)
+        must_check;
+/* One more partition of a topic that is known. -EEXIST; else as ctx_topic_add(). */
+int ctx_topic_grow(struct ctx *c, struct ctx_topic *t, const struct znode_assignment *a,
+                   struct ctx_partition **ret) must_check;
 struct ctx_topic *ctx_topic(const struct ctx *c, const char *name);
 struct ctx_topic *ctx_topic_n(const struct ctx *c, const char *name, size_t len);
 /* One that is called @name, or so that the names collide. */

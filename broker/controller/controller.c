@@ -68,6 +68,9 @@ static void forget_cluster(struct controller *c)
 
         alter_forget(c);
         topics_forget(c);
+        growths_forget(c);
+        elections_forget(c);
+        reassign_forget(c);
         deletion_forget(c);
         drain_forget(c);
         while (map_next(c->ctx.brokers, &cursor, NULL, NULL, &v)) {
@@ -81,6 +84,8 @@ static void forget_cluster(struct controller *c)
         c->checking = c->check_again = c->probing = false;
         c->topics_reading = c->topics_again = c->deletions_reading = c->deletions_again = false;
         c->loads = 0;
+        c->topic_poll = 0;
+        loop_timer_disarm(c->rebalance);
         c->lease_lost = false;
         c->epoch = c->epoch_version = 0;
         atomic_store(&c->offline_partitions, 0);
@@ -159,6 +164,9 @@ static void on_progress(void *userdata)
         if (!ctl_is_active(c))
                 return;
         topics_progress(c);
+        growths_progress(c);
+        elections_progress(c);
+        reassign_progress(c);
         deletion_progress(c);
         drain_feed(c);
         drain_schedule(c);
@@ -188,6 +196,7 @@ static int on_tick(struct loop *l, void *userdata)
                 sender_kick_all(c);
                 writer_pump(c);
         }
+        topic_poll(c);
         ctl_progress(c);
         return 0;
 }
@@ -319,6 +328,8 @@ static void fill_options(struct controller *c, const struct controller_options *
         c->o.request_timeout_ms = o->request_timeout_ms > 0 ? o->request_timeout_ms : 30000;
         c->o.retry_backoff_ms = o->retry_backoff_ms > 0 ? o->retry_backoff_ms : 100;
         c->o.stop_replica_timeout_ms = o->stop_replica_timeout_ms > 0 ? o->stop_replica_timeout_ms : 5000;
+        if (c->o.leader_imbalance_check_ms <= 0)
+                c->o.leader_imbalance_check_ms = 300000;
         c->zk = o->zk;
         c->o.inter_broker_listener = NULL;
 }
@@ -334,6 +345,8 @@ static int add_timers(struct controller *c)
                 r = loop_add_timer(c->loop, on_brokers_retry, c, &c->brokers.retry);
         if (r >= 0)
                 r = writer_init(c);
+        if (r >= 0)
+                r = rebalance_init(c);
         return r < 0 ? r : drain_init(c);
 }
 
@@ -355,6 +368,10 @@ int controller_new(const struct controller_options *o, const struct controller_o
         list_init(&c->alters);
         list_init(&c->creations);
         list_init(&c->deletions);
+        list_init(&c->elections);
+        list_init(&c->growths);
+        list_init(&c->moves);
+        list_init(&c->moving);
         list_init(&c->brokers.waiting);
         list_init(&c->brokers.waiting_next);
         list_init(&c->watched);
@@ -366,6 +383,9 @@ int controller_new(const struct controller_options *o, const struct controller_o
         r = ctx_init(&c->ctx);
         if (r < 0)
                 return r;
+        c->topic_watches = map_new();
+        if (!c->topic_watches)
+                return -ENOMEM;
         c->listener = strdup(o->inter_broker_listener ? o->inter_broker_listener : "PLAINTEXT");
         if (!c->listener)
                 return -ENOMEM;
@@ -458,6 +478,7 @@ struct controller *controller_free(struct controller *c)
         }
         c->loop = loop_free(c->loop); /* runs what was still posted; all of it is refused */
         ctl_zk_forget_watches(c);
+        map_free(c->topic_watches);
         (void)pthread_mutex_destroy(&c->location_lock);
         (void)pthread_mutex_destroy(&c->post_lock);
         (void)pthread_mutex_destroy(&c->farewell.lock);

@@ -29,6 +29,14 @@ struct create_topics_request;
 struct create_topics_response;
 struct delete_topics_request;
 struct delete_topics_response;
+struct create_partitions_request;
+struct create_partitions_response;
+struct elect_leaders_request;
+struct elect_leaders_response;
+struct alter_partition_reassignments_request;
+struct alter_partition_reassignments_response;
+struct list_partition_reassignments_request;
+struct list_partition_reassignments_response;
 
 struct controller_options {
         int32_t broker_id;
@@ -39,6 +47,9 @@ struct controller_options {
         int32_t default_min_insync_replicas; /* min.insync.replicas of topics that do not set it; 0: 1 */
         bool unclean_leader_election;        /* unclean.leader.election.enable; default false */
         bool delete_topic_disabled;          /* delete.topic.enable=false */
+        bool auto_leader_rebalance;          /* auto.leader.rebalance.enable (D11); default false */
+        int64_t leader_imbalance_check_ms;   /* leader.imbalance.check.interval.seconds; 0: 300000 */
+        int32_t leader_imbalance_percentage; /* leader.imbalance.per.broker.percentage; 0 is zero */
         int64_t request_timeout_ms;          /* of a request to a broker, default 30000 */
         int64_t retry_backoff_ms;            /* between attempts of a request to a broker, default 100 */
         int64_t stop_replica_timeout_ms;     /* R11: how long a drain waits for StopReplica, default 5000 */
@@ -201,6 +212,26 @@ void controller_create_topics(struct controller *c, const struct create_topics_r
 typedef void (*controller_delete_topics_fn)(const struct delete_topics_response *res, void *userdata);
 void controller_delete_topics(struct controller *c, const struct delete_topics_request *req,
                               controller_delete_topics_fn fn, void *userdata);
+/* Answered when the brokers know the new partitions or @req->timeout_ms is over (then REQUEST_TIMED_OUT, the
+ * partitions exist). */
+typedef void (*controller_create_partitions_fn)(const struct create_partitions_response *res, void *userdata);
+void controller_create_partitions(struct controller *c, const struct create_partitions_request *req,
+                                  controller_create_partitions_fn fn, void *userdata);
+/* Answered when every election has been decided and the brokers know, or @req->timeout_ms is over. */
+typedef void (*controller_elect_leaders_fn)(const struct elect_leaders_response *res, void *userdata);
+void controller_elect_leaders(struct controller *c, const struct elect_leaders_request *req,
+                              controller_elect_leaders_fn fn, void *userdata);
+/* Answered when the topics' znodes name the targets (the copying goes on), or @req->timeout_ms is over. */
+typedef void (*controller_alter_reassignments_fn)(const struct alter_partition_reassignments_response *res,
+                                                  void *userdata);
+void controller_alter_reassignments(struct controller *c,
+                                    const struct alter_partition_reassignments_request *req,
+                                    controller_alter_reassignments_fn fn, void *userdata);
+typedef void (*controller_list_reassignments_fn)(const struct list_partition_reassignments_response *res,
+                                                 void *userdata);
+void controller_list_reassignments(struct controller *c,
+                                   const struct list_partition_reassignments_request *req,
+                                   controller_list_reassignments_fn fn, void *userdata);
 /* @version: of the request; older ones know fewer error codes. */
 typedef void (*controller_alter_partition_fn)(const struct alter_partition_response *res, void *userdata);
 void controller_alter_partition(struct controller *c, const struct alter_partition_request *req,

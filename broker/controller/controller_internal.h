@@ -40,7 +40,15 @@ enum ctl_state {
 };
 
 /* One-shot ZooKeeper watches, each armed with the read that consumes its change. */
-enum ctl_watch_kind { WATCH_CONTROLLER, WATCH_BROKERS, WATCH_TOPICS, WATCH_DELETIONS, N_CTL_WATCHES };
+enum ctl_watch_kind {
+        WATCH_CONTROLLER,
+        WATCH_BROKERS,
+        WATCH_TOPICS,
+        WATCH_DELETIONS,
+        WATCH_ELECTIONS,
+        WATCH_REASSIGNMENTS,
+        N_CTL_WATCHES
+};
 #define WRITER_MAX_PARTITIONS 250          /* a multi */
 #define WRITER_MAX_BYTES      (256 * 1024) /* a multi */
 #define WRITER_MAX_MULTIS     8            /* in flight */
@@ -56,6 +64,14 @@ struct writer {
         struct loop_task pump_task;
         bool pump_posted;
         struct loop_timer *retry;
+};
+
+/* A znode by which a tool asks for something: read when it appears, deleted when it has been done. */
+struct tool_znode {
+        bool reading, again, writing;
+        bool pending; /* @list is what it asks for */
+        int32_t version;
+        struct znode_partition_list list;
 };
 
 struct brokers {
@@ -110,7 +126,17 @@ struct controller {
         struct list deletions; /* delete_request */
         int n_waiting;         /* of both, and how many partitions the creations want */
         int64_t partitions_waiting;
-        struct map *claimed; /* topic_name_fold() of a name that is being written -> its create_item */
+        struct map *claimed;   /* topic_name_fold() of a name that is being written -> its create_item */
+        struct list elections; /* elect_request */
+        struct list growths;   /* grow_request */
+        struct list moves;     /* reassign_request */
+        struct list moving;    /* ctx_partition whose reassignment has something to be done */
+        uint64_t moves_pass;
+        struct tool_znode elections_znode, moves_znode;
+        struct loop_timer *rebalance;
+        struct map *topic_watches; /* topic name -> watched; of any term */
+        size_t topic_watch_bytes;
+        size_t topic_poll; /* the partition index at which the search for unwatched topics goes on */
         struct loop_task progress_task;
         bool progress_posted;
         int64_t drain_step_us; /* what the last step took, and when it ended */
@@ -148,8 +174,15 @@ typedef void (*ctl_drop_fn)(void *arg);
 int ctl_zk_get(struct controller *c, const char *path, ctl_zk_fn fn, void *arg, ctl_drop_fn drop) must_check;
 int ctl_zk_exists(struct controller *c, const char *path, enum ctl_watch_kind watch, ctl_zk_fn fn, void *arg)
         must_check;
+int ctl_zk_exists_arg(struct controller *c, const char *path, enum ctl_watch_kind watch, ctl_zk_fn fn,
+                      void *arg, ctl_drop_fn drop) must_check;
 int ctl_zk_children(struct controller *c, const char *path, enum ctl_watch_kind watch, ctl_zk_fn fn,
                     void *arg) must_check; /* watch N_CTL_WATCHES: none */
+/* As ctl_zk_get() of a topic's znode; topic_changed() is called once when it changes, unless so many topics
+ * are watched that their paths would not fit into the request with which a client arms its watches anew. */
+int ctl_zk_get_topic(struct controller *c, const char *topic, ctl_zk_fn fn, void *arg, ctl_drop_fn drop)
+        must_check;
+bool ctl_zk_topic_watched(const struct controller *c, const char *topic);
 int ctl_zk_sync(struct controller *c, ctl_zk_fn fn, void *arg) must_check;
 int ctl_zk_create(struct controller *c, const char *path, const char *data, ctl_zk_fn fn, void *arg)
         must_check;
@@ -226,7 +259,8 @@ struct writer_plan { /* what a partition is to become; in flight until it has be
         struct alter_item *alter; /* an ISR that its leader proposed; to.kind is NONE */
         int32_t *isr;             /* becomes the partition's on success */
         int32_t old_leader;
-        uint32_t bounces; /* of the partition when this was decided */
+        uint32_t bounces;     /* of the partition when this was decided */
+        bool prefer, unclean; /* of the partition when this was decided: settled by it */
         bool makes_dir;
         int op; /* index of its last operation in the multi */
 };
@@ -319,6 +353,64 @@ void deletion_forget(struct controller *c);
 void deletion_forget_topic(struct controller *c,
                            struct ctx_topic *t); /* out of memory, answered where waited for */
 void deletion_on_stopped(struct controller *c, struct ctx_partition *p, struct ctx_slot *s, int16_t error);
+
+/* --- topic_znode.c: what /brokers/topics/T says after its creation --- */
+struct topic_change { /* one partition's assignment as it is to be */
+        int32_t partition;
+        size_t n;
+        struct ctx_assigned to[ZNODE_MAX_REPLICAS / 2];
+};
+struct topic_rewrite {
+        char *topic;
+        size_t n;
+        struct topic_change *changes; /* ascending by partition */
+        /* 0: written, and the context follows it. -EAGAIN: somebody else wrote, or the outcome is not known;
+         * the context follows what was found when `rewriting` is over. -ENOENT; -E2BIG: too large for a
+         * znode; -EIO.
+         * @t is NULL when the topic is gone. */
+        void (*done)(struct controller *c, struct ctx_topic *t, const struct topic_rewrite *rw, int r);
+};
+/* Takes over @rw and its memory (all malloced); @done is called exactly once, unless the term ends. The topic
+ * is not being rewritten. */
+void topic_rewrite(struct controller *c, struct ctx_topic *t, struct topic_rewrite *rw);
+struct topic_rewrite *topic_rewrite_new(const struct ctx_topic *t, size_t max)
+        must_check; /* NULL: no memory */
+void topic_reread(struct controller *c, struct ctx_topic *t);
+void topic_changed(struct controller *c, const char *topic); /* its watch has fired */
+void topic_poll(struct controller *c);                       /* look at some that are not watched */
+
+/* --- tool_znode.c --- */
+void tool_znode_forget(struct tool_znode *z);
+/* Look at the znode at @path; @take gets what it asks for, in z->list. Garbage is said and deleted
+ * (KAFKA-990). */
+void tool_znode_read(struct controller *c, enum ctl_watch_kind kind);
+/* z->list is what is left to be done: write it, or delete the node when there is nothing. */
+void tool_znode_write(struct controller *c, enum ctl_watch_kind kind);
+
+/* --- elections.c, rebalance.c --- */
+void elections_on_znode(struct controller *c);
+void elections_take_znode(struct controller *c);
+void elections_progress(struct controller *c);
+void elections_forget(struct controller *c);
+int rebalance_init(struct controller *c) must_check;
+void rebalance_start(struct controller *c);
+
+/* --- partitions.c --- */
+void growths_progress(struct controller *c);
+void growths_forget(struct controller *c);
+
+/* --- reassign.c, reassign_api.c --- */
+void reassign_on_znode(struct controller *c);
+void reassign_take_znode(struct controller *c);
+void reassign_load(struct controller *c); /* the topics have been read */
+void reassign_progress(struct controller *c);
+void reassign_answer(struct controller *c); /* requests that wait */
+void reassign_forget(struct controller *c);
+void reassign_on_deleted(struct controller *c, struct ctx_partition *p, struct ctx_slot *s, int16_t error);
+bool reassign_is_leaving(const struct ctx_partition *p, const struct ctx_slot *s);
+/* Make @ids the target of @p (empty: what it was before). A Kafka error and its sentence. */
+int16_t reassign_want(struct controller *c, struct ctx_partition *p, const int32_t *ids, int32_t n,
+                      char error[256]);
 
 void controller_metrics_register(struct controller *c);
 void controller_metrics_unregister(struct controller *c);

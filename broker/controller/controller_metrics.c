@@ -7,10 +7,11 @@ struct metric controller_metric_elections[N_ELECTION_KINDS] = {
                   .name = "stepdown_controller_elections_total",                                             \
                   .help = "Partition state changes written, by kind",                                        \
                   .labels = "kind=\"" label "\""}
-        ELECTIONS(ELECTION_NONE, "none"),       ELECTIONS(ELECTION_NEW, "new"),
-        ELECTIONS(ELECTION_OFFLINE, "offline"), ELECTIONS(ELECTION_LEADERLESS, "leaderless"),
-        ELECTIONS(ELECTION_DRAIN, "drain"),     ELECTIONS(ELECTION_SHRINK, "shrink"),
-        ELECTIONS(ELECTION_RENEW, "renew"),     ELECTIONS(ELECTION_UNCLEAN, "unclean"),
+        ELECTIONS(ELECTION_NONE, "none"),         ELECTIONS(ELECTION_NEW, "new"),
+        ELECTIONS(ELECTION_OFFLINE, "offline"),   ELECTIONS(ELECTION_LEADERLESS, "leaderless"),
+        ELECTIONS(ELECTION_DRAIN, "drain"),       ELECTIONS(ELECTION_SHRINK, "shrink"),
+        ELECTIONS(ELECTION_REASSIGN, "reassign"), ELECTIONS(ELECTION_PREFERRED, "preferred"),
+        ELECTIONS(ELECTION_RENEW, "renew"),       ELECTIONS(ELECTION_UNCLEAN, "unclean"),
 };
 #define COUNTER(var, n, h) struct metric var = {.type = METRIC_T_COUNTER, .name = (n), .help = (h)}
 COUNTER(controller_metric_writes, "stepdown_controller_multis_total", "ZooKeeper multis of partition states");

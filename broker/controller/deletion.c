@@ -102,8 +102,8 @@ static bool all_deleted(const struct ctx_topic *t)
         for (int32_t i = 0; i < t->n_partitions; i++) {
                 const struct ctx_partition *p = t->partitions[i];
 
-                if (p && p->in_flight)
-                        return false; /* a write of its state would be overtaken */
+                if (p && (p->in_flight || t->rewriting))
+                        return false; /* a write of its znodes would be overtaken */
                 for (uint16_t k = 0; p && k < p->n_slots; k++)
                         if (p->slots[k].state != REPLICA_DELETION_SUCCESSFUL)
                                 return false;

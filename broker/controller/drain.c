@@ -110,6 +110,7 @@ void drain_view(const struct controller *c, const struct ctx_broker *b, size_t i
                 .write_failed = p->write_failed,
                 .zk_available = zk_available,
                 .deleting = p->topic->deleting,
+                .reassigning = p->reassigning,
                 .stop_sent = s->stop_sent,
                 .stopped = s->stopped,
         };

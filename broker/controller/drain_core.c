@@ -57,8 +57,9 @@ static void judge_led(const struct drain_partition *p, struct drain_verdict *ret
 
         ret->need = movable && !p->busy ? DRAIN_NEED_MOVE : DRAIN_NEED_WAIT;
         if (!movable) {
-                ret->reason =
-                        p->state.n_isr <= 1 ? DRAIN_REASON_NO_OTHER_IN_SYNC : DRAIN_REASON_ONLY_SHUTTING_DOWN;
+                ret->reason = p->reassigning        ? DRAIN_REASON_REASSIGNMENT
+                              : p->state.n_isr <= 1 ? DRAIN_REASON_NO_OTHER_IN_SYNC
+                                                    : DRAIN_REASON_ONLY_SHUTTING_DOWN;
                 ret->stuck = !p->busy;
         } else if (p->write_failed) {
                 ret->reason = DRAIN_REASON_ZK_WRITE_FAILED;

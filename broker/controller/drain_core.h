@@ -13,6 +13,7 @@ struct drain_partition {
         bool busy;         /* queued for a write, or its write is in flight */
         bool write_failed; /* the last write failed for good; it is tried again later */
         bool zk_available;
+        bool reassigning;        /* a reassignment of it goes on */
         bool deleting;           /* its topic is being deleted: not counted (kafka-semantics §2.3) */
         bool stop_sent, stopped; /* StopReplica to the broker: under way, acknowledged or given up on */
 };

@@ -2,10 +2,11 @@
 #include "controller/election_core.h"
 
 static const char *const kind_names[N_ELECTION_KINDS] = {
-        [ELECTION_NONE] = "none",       [ELECTION_NEW] = "new",
-        [ELECTION_OFFLINE] = "offline", [ELECTION_LEADERLESS] = "leaderless",
-        [ELECTION_DRAIN] = "drain",     [ELECTION_SHRINK] = "shrink",
-        [ELECTION_RENEW] = "renew",     [ELECTION_UNCLEAN] = "unclean",
+        [ELECTION_NONE] = "none",         [ELECTION_NEW] = "new",
+        [ELECTION_OFFLINE] = "offline",   [ELECTION_LEADERLESS] = "leaderless",
+        [ELECTION_DRAIN] = "drain",       [ELECTION_SHRINK] = "shrink",
+        [ELECTION_REASSIGN] = "reassign", [ELECTION_PREFERRED] = "preferred",
+        [ELECTION_RENEW] = "renew",       [ELECTION_UNCLEAN] = "unclean",
 };
 
 const char *election_kind_name(enum election_kind k)
@@ -41,6 +42,15 @@ static void keep_isr(const struct election_input *in, struct election_result *re
                 ret->isr[ret->n_isr++] = in->isr[i];
 }
 
+/* What a reassignment takes out goes only together with its leadership: as long as one of it leads, for want
+ * of anybody else, all stay. */
+static bool leaves(const struct election_input *in, const struct election_replica *r, int32_t leader)
+{
+        const struct election_replica *l = find(in, leader);
+
+        return r->leaving && !(l && l->leaving);
+}
+
 /* Does @id stay in the ISR under @leader? A draining follower leaves when it has stopped fetching (R11), or
  * at once when a new leader is written anyway (R15). */
 static bool stays(const struct election_input *in, int32_t id, int32_t leader, bool new_leader)
@@ -49,7 +59,7 @@ static bool stays(const struct election_input *in, int32_t id, int32_t leader, b
 
         if (id == leader)
                 return true;
-        if (!serves(r))
+        if (!serves(r) || leaves(in, r, leader))
                 return false;
         return !r->draining || !(new_leader || r->stopped);
 }
@@ -86,12 +96,12 @@ static void decide_new(const struct election_input *in, struct election_result *
  * lost its tail; it is taken only when nobody else of the ISR is there. */
 static const struct election_replica *offline_candidate(const struct election_input *in)
 {
-        for (int with_bounced = 0; with_bounced < 2; with_bounced++)
+        for (int pass = 0; pass < 4; pass++)
                 for (int i = 0; i < in->n_replicas; i++) {
                         const struct election_replica *r = &in->replicas[i];
 
                         if (r->assigned && r->alive && !r->draining && in_isr(in, r->id) &&
-                            (with_bounced || !r->bounced))
+                            (pass & 1 || !r->bounced) && (pass & 2 || !r->leaving))
                                 return r;
                 }
         return NULL;
@@ -138,7 +148,8 @@ const struct election_replica *election_drain_candidate(const struct election_in
         for (int i = 0; i < in->n_replicas; i++) {
                 const struct election_replica *r = &in->replicas[i];
 
-                if (!r->assigned || !serves(r) || r->draining || r->id == in->leader || !in_isr(in, r->id))
+                if (!r->assigned || !serves(r) || r->draining || r->leaving || r->id == in->leader ||
+                    !in_isr(in, r->id))
                         continue;
                 if (!best || r->leaders < best->leaders)
                         best = r;
@@ -146,13 +157,39 @@ const struct election_replica *election_drain_candidate(const struct election_in
         return best;
 }
 
+const struct election_replica *election_preferred(const struct election_input *in)
+{
+        const struct election_replica *r = in->n_replicas > 0 ? &in->replicas[0] : NULL;
+
+        return r && r->assigned && serves(r) && !r->draining && !r->leaving && in_isr(in, r->id) ? r : NULL;
+}
+
+/* Who takes over from a leader that serves; NULL: it stays. The order is the order of importance. */
+static const struct election_replica *successor(const struct election_input *in,
+                                                const struct election_replica *leader,
+                                                enum election_kind *ret_kind)
+{
+        const struct election_replica *r;
+
+        if (leader->draining || leader->leaving) {
+                *ret_kind = leader->draining ? ELECTION_DRAIN : ELECTION_REASSIGN;
+                r = election_drain_candidate(in);
+                if (r)
+                        return r;
+        }
+        *ret_kind = ELECTION_PREFERRED;
+        r = in->prefer ? election_preferred(in) : NULL;
+        return r != leader ? r : NULL;
+}
+
 static void decide_alive(const struct election_input *in, const struct election_replica *leader,
                          struct election_result *ret)
 {
-        const struct election_replica *target = leader->draining ? election_drain_candidate(in) : NULL;
+        enum election_kind kind;
+        const struct election_replica *target = successor(in, leader, &kind);
 
         if (target) {
-                ret->kind = ELECTION_DRAIN;
+                ret->kind = kind;
                 ret->leader = target->id;
                 shrink_isr(in, target->id, true, ret);
                 return;

@@ -19,13 +19,15 @@ struct election_replica {
         bool alive;      /* registered, and its log directory of this partition is online */
         bool draining;   /* R13, R15: no leadership, leaves the ISR */
         bool stopped;    /* its StopReplica is acknowledged or given up on (R11) */
+        bool leaving;    /* its reassignment ends: no leadership, leaves the ISR (R60, KAFKA-1097) */
         bool bounced;    /* restarted since it was last in sync: counts as dead unless nobody else is left */
 };
 
 struct election_input {
         bool has_state; /* false: a new partition, no state znode yet */
         bool renew;     /* write a new leader epoch even if nothing else changes (undo of a drain, D2) */
-        bool unclean;   /* unclean.leader.election.enable */
+        bool prefer;    /* the first replica is to lead, if it is fit for it (R54) */
+        bool unclean;   /* unclean.leader.election.enable, or asked for by hand */
         int32_t leader, leader_epoch;
         const int32_t *isr;
         int n_isr;
@@ -39,9 +41,11 @@ enum election_kind {
         ELECTION_OFFLINE,    /* the leader is gone; another ISR member takes over */
         ELECTION_LEADERLESS, /* the leader is gone and nobody can take over: leader -1 (R29) */
         ELECTION_DRAIN,      /* the leader drains; another ISR member takes over (R15) */
-        ELECTION_SHRINK,     /* same leader, smaller ISR */
-        ELECTION_RENEW,      /* same leader, same ISR, next epoch */
-        ELECTION_UNCLEAN,    /* outside the ISR */
+        ELECTION_REASSIGN,  /* the leader is not in the target of a reassignment; a member of it takes over */
+        ELECTION_PREFERRED, /* the first replica of the assignment takes over */
+        ELECTION_SHRINK,    /* same leader, smaller ISR */
+        ELECTION_RENEW,     /* same leader, same ISR, next epoch */
+        ELECTION_UNCLEAN,   /* outside the ISR */
         N_ELECTION_KINDS,
 };
 const char *election_kind_name(enum election_kind k);
@@ -60,3 +64,6 @@ void election_decide(const struct election_input *in, struct election_result *re
 /* The candidate of a drain: assigned, in the ISR, alive, not draining, not the leader; fewest leaders (D6).
  * NULL: none. */
 const struct election_replica *election_drain_candidate(const struct election_input *in);
+/* The first replica, when it may lead: assigned, in the ISR, alive, neither draining nor leaving nor
+ * restarted since. NULL: it may not. It may lead already. */
+const struct election_replica *election_preferred(const struct election_input *in);

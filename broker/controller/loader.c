@@ -44,6 +44,7 @@ static void op_drop(void *arg)
         free(op);
 }
 
+/* @path NULL: the znode of topic @name, and a watch on it. */
 static int op_read(struct controller *c, struct job *j, const char *path, ctl_zk_fn fn, char *name,
                    struct ctx_partition *part)
 {
@@ -52,7 +53,7 @@ static int op_read(struct controller *c, struct job *j, const char *path, ctl_zk
 
         if (op) {
                 *op = (struct job_op){.job = j, .name = name, .part = part};
-                r = ctl_zk_get(c, path, fn, op, op_drop);
+                r = path ? ctl_zk_get(c, path, fn, op, op_drop) : ctl_zk_get_topic(c, name, fn, op, op_drop);
         }
         if (r < 0) {
                 free(op);
@@ -142,6 +143,7 @@ static int add_topic(struct controller *c, struct job *j, char *name, const stru
         }
         if (r < 0)
                 return r;
+        t->version = res->stat.version;
         t->min_isr = c->o.default_min_insync_replicas;
         return hold_partitions(j, t);
 }
@@ -154,8 +156,7 @@ static void on_topic(struct controller *c, const struct zk_result *res, void *ar
 
         j->pending--;
         if (repeat(res)) {
-                znode_path_topic(op->name, path);
-                (void)op_read(c, j, path, on_topic, op->name, NULL);
+                (void)op_read(c, j, NULL, on_topic, op->name, NULL);
         } else if (res->r == 0) {
                 znode_path_topic_config(op->name, path);
                 if (add_topic(c, j, op->name, res) < 0)
@@ -266,8 +267,7 @@ static void job_pump(struct controller *c, struct job *j)
         while (j->pending < LOADER_MAX_READS && j->next_name < j->n_names) {
                 char *name = j->names[j->next_name++];
 
-                znode_path_topic(name, path);
-                if (op_read(c, j, path, on_topic, name, NULL) < 0)
+                if (op_read(c, j, NULL, on_topic, name, NULL) < 0)
                         return;
         }
         if (j->next_name < j->n_names || (j->next_part == 0 && j->pending > 0))

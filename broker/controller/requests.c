@@ -62,9 +62,44 @@ static int live_leaders(struct controller *c, struct arena *a, struct leader_and
         return 0;
 }
 
-static void fill_lai(const struct ctx_broker *to, struct ctx_partition *p,
-                     struct leader_and_isr_request_partition_state *ret)
+struct ids {
+        int32_t *items, n;
+};
+
+/* The replicas that a partition has, or those among them that some mark stands for. While a reassignment
+ * ends, what leaves is not named any more: a leader lets in whom it finds there (KAFKA-1097). */
+static int pick(const struct ctx_partition *p,
+                bool (*want)(const struct ctx_partition *p, const struct ctx_slot *s), struct arena *a,
+                struct ids *ret)
 {
+        *ret = (struct ids){.items = arena_alloc(a, (size_t)p->n_slots + 1, sizeof(int32_t))};
+        if (!ret->items)
+                return -ENOMEM;
+        for (uint16_t i = 0; i < p->n_slots; i++)
+                if (want(p, &p->slots[i]))
+                        ret->items[ret->n++] = p->slots[i].broker_id;
+        return 0;
+}
+
+static bool is_kept(const struct ctx_partition *p, const struct ctx_slot *s)
+{
+        return !reassign_is_leaving(p, s);
+}
+
+static bool is_added(const struct ctx_partition *p, const struct ctx_slot *s)
+{
+        return !p->finishing && s->adding;
+}
+
+static bool is_removed(const struct ctx_partition *p, const struct ctx_slot *s)
+{
+        return !p->finishing && s->removing;
+}
+
+static int fill_lai(const struct ctx_broker *to, struct ctx_partition *p, struct arena *a,
+                    struct leader_and_isr_request_partition_state *ret)
+{
+        struct ids kept = {p->replicas, p->n_slots}, added = {0}, removed = {0};
         const struct ctx_slot *s = ctx_slot(p, to->id);
 
         *ret = (struct leader_and_isr_request_partition_state){
@@ -74,9 +109,18 @@ static void fill_lai(const struct ctx_broker *to, struct ctx_partition *p,
                 .leader_epoch = p->leader_epoch,
                 .isr = {p->isr, p->n_isr},
                 .partition_epoch = p->version,
-                .replicas = {p->replicas, p->n_slots},
                 .is_new = s && s->is_new,
         };
+        if (p->reassigning && (pick(p, is_kept, a, &kept) < 0 || pick(p, is_added, a, &added) < 0 ||
+                               pick(p, is_removed, a, &removed) < 0))
+                return -ENOMEM;
+        ret->replicas.items = kept.items;
+        ret->replicas.n = kept.n;
+        ret->adding_replicas.items = added.items;
+        ret->adding_replicas.n = added.n;
+        ret->removing_replicas.items = removed.items;
+        ret->removing_replicas.n = removed.n;
+        return 0;
 }
 
 int request_lai(struct controller *c, const struct ctx_broker *to, struct ctx_partition *const *items,
@@ -104,7 +148,8 @@ int request_lai(struct controller *c, const struct ctx_broker *to, struct ctx_pa
                                         .topic_id = sorted[i]->topic->id,
                                         .partition_states = {&states[i], 0},
                                 };
-                fill_lai(to, sorted[i], &states[i]);
+                if (fill_lai(to, sorted[i], a, &states[i]) < 0)
+                        return -ENOMEM;
                 ret->topic_states.items[ret->topic_states.n - 1].partition_states.n++;
         }
         return live_leaders(c, a, ret);
@@ -238,6 +283,11 @@ int request_stop(struct controller *c, const struct ctx_broker *to, struct ctx_p
         ret->broker_epoch = to->epoch;
         for (size_t i = 0; i < n; i++) {
                 bool deleting = sorted[i]->topic->deleting;
+                struct ctx_slot *s = ctx_slot(sorted[i], to->id);
+
+                if (s)
+                        s->delete_in_flight =
+                                !deleting && s->delete_sent && reassign_is_leaving(sorted[i], s);
 
                 /* R48, R49: each partition by name, with a flag of its own. */
                 if (i == 0 || sorted[i]->topic != sorted[i - 1]->topic)
@@ -249,7 +299,7 @@ int request_stop(struct controller *c, const struct ctx_broker *to, struct ctx_p
                 states[i] = (struct stop_replica_request_partition_state){
                         .partition_index = sorted[i]->number,
                         .leader_epoch = deleting ? EPOCH_DURING_DELETE : sorted[i]->leader_epoch,
-                        .delete_partition = deleting,
+                        .delete_partition = deleting || (s && s->delete_in_flight),
                 };
                 ret->topic_states.items[ret->topic_states.n - 1].partition_states.n++;
         }

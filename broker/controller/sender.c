@@ -300,7 +300,9 @@ static void settle_stop(struct sender *s, const struct stop_replica_response *re
                         continue;
                 if (p->topic->deleting)
                         deletion_on_stopped(s->c, p, slot, error);
-                else
+                else if (slot->delete_in_flight)
+                        reassign_on_deleted(s->c, p, slot, error);
+                if (!p->topic->deleting && slot->stop_sent)
                         drain_on_stopped(s->c, p, slot, error);
         }
 }
@@ -398,7 +400,9 @@ static bool wanted(const struct sender *s, enum kind k, struct ctx_partition *p)
                 return false;
         slot = ctx_slot(p, s->broker->id);
         if (k == KIND_LAI)
-                return slot && p->has_state && !p->topic->deleting;
+                return slot && p->has_state && !p->topic->deleting && !reassign_is_leaving(p, slot);
+        if (slot && slot->delete_sent && reassign_is_leaving(p, slot))
+                return true;
         return slot && (p->topic->deleting || (slot->stop_sent && p->leader != s->broker->id)); /* R20 */
 }
 

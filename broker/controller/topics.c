@@ -82,6 +82,7 @@ static void begin_waiting(struct controller *c, struct create_item *it)
         topics_release(c, it); /* the context has it now */
         t = ctx_topic(&c->ctx, it->name);
         t->min_isr = it->min_isr;
+        topic_reread(c, t); /* from now on whoever writes its znode is noticed */
         slog_notice("topic-created", "a topic was created", SL_STR("topic", it->name),
                     SL_INT("partitions", it->topic.n_partitions),
                     SL_INT("factor", it->out->replication_factor));

@@ -74,12 +74,18 @@ static void activate(struct controller *c)
 {
         ctl_set_state(c, CTL_ACTIVE);
         announce_everything(c);
+        reassign_load(c);
         atomic_store(&c->active, true);
         slog_notice("controller-active", "the cluster's state is loaded", SL_INT("epoch", c->epoch),
                     SL_INT("brokers", c->ctx.n_alive), SL_INT("partitions", c->ctx.n_partitions));
         sender_kick_all(c);
         writer_pump(c);
         read_deletions(c);
+        /* KAFKA-840: what tools have asked for while nobody was controller. */
+        tool_znode_read(c, WATCH_ELECTIONS);
+        tool_znode_read(c, WATCH_REASSIGNMENTS);
+        rebalance_start(c);
+        ctl_progress(c);
 }
 
 /* --- topics --- */
@@ -94,6 +100,7 @@ static void load_done(struct controller *c)
                 return;
         }
         c->topics_reading = false;
+        reassign_load(c);
         deletion_progress(c);
         read_deletions(c); /* one that was asked for while its topic was being read */
         if (c->topics_again)

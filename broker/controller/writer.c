@@ -144,6 +144,8 @@ static void settle_written(struct ctx_partition *p, const struct writer_plan *pl
                         p->slots[i].bounced = false;
         settle_unchanged(p);
         p->renew = renew;
+        p->prefer = p->prefer && !pl->prefer;
+        p->unclean = p->unclean && !pl->unclean;
 }
 
 static bool decide(struct controller *c, struct ctx_partition *p, struct writer_plan *ret)
@@ -151,11 +153,14 @@ static bool decide(struct controller *c, struct ctx_partition *p, struct writer_
         struct election_replica replicas[ZNODE_MAX_REPLICAS];
         struct election_input in;
 
+        ret->prefer = p->prefer;
+        ret->unclean = p->unclean;
         ctx_election_input(&c->ctx, p, c->o.unclean_leader_election, replicas, &in);
         election_decide(&in, &ret->to);
         if (ret->to.kind != ELECTION_NONE)
                 return true;
         settle_unchanged(p);
+        p->prefer = p->unclean = false; /* looked at; there was nothing to do */
         if (!p->has_state)
                 return false;
         if (!alter_next(c, p, &ret->alter))

@@ -1,5 +1,6 @@
 /* ZooKeeper operations bound to the term in which they were begun, and the watches. */
 #include <errno.h>
+#include <string.h>
 
 #include "controller/controller_internal.h"
 
@@ -16,14 +17,17 @@ struct watched {
         struct list node; /* controller->watched */
         struct zk_call call;
         enum ctl_watch_kind kind;
+        char *topic; /* kind is N_CTL_WATCHES then */
         bool exists, answered, fired;
 };
 
+#define TOPIC_WATCH_BYTES(topic) (strlen(ZNODE_TOPICS) + strlen(topic) + 32)
+#define MAX_TOPIC_WATCH_BYTES    ((size_t)512 * 1024)
+
 static void (*const watch_fns[N_CTL_WATCHES])(struct controller *c) = {
-        [WATCH_CONTROLLER] = elector_check,
-        [WATCH_BROKERS] = brokers_refresh,
-        [WATCH_TOPICS] = loader_on_topics_changed,
-        [WATCH_DELETIONS] = loader_on_deletions_changed,
+        [WATCH_CONTROLLER] = elector_check,        [WATCH_BROKERS] = brokers_refresh,
+        [WATCH_TOPICS] = loader_on_topics_changed, [WATCH_DELETIONS] = loader_on_deletions_changed,
+        [WATCH_ELECTIONS] = elections_on_znode,    [WATCH_REASSIGNMENTS] = reassign_on_znode,
 };
 
 static void deliver(struct zk_call *call, const struct zk_result *res)
@@ -44,7 +48,18 @@ static void on_result(const struct zk_result *res, void *userdata)
 static void watched_free(struct watched *w)
 {
         list_remove(&w->node);
+        free(w->topic);
         free(w);
+}
+
+static void disarm(struct controller *c, struct watched *w)
+{
+        if (!w->topic) {
+                c->watch_armed[w->kind] = false;
+        } else if (map_get_str(c->topic_watches, w->topic) == w) {
+                (void)map_remove_str(c->topic_watches, w->topic);
+                c->topic_watch_bytes -= TOPIC_WATCH_BYTES(w->topic);
+        }
 }
 
 static void on_watch(const char *path, void *userdata)
@@ -52,13 +67,19 @@ static void on_watch(const char *path, void *userdata)
         struct watched *w = userdata;
         struct controller *c = w->call.c;
         enum ctl_watch_kind kind = w->kind;
+        cleanup_with(freep) char *topic = TAKE_PTR(w->topic);
 
         (void)path;
         w->fired = true;
-        c->watch_armed[kind] = false;
+        w->topic = topic;
+        disarm(c, w);
+        w->topic = NULL;
         if (w->answered)
                 watched_free(w);
-        watch_fns[kind](c);
+        if (topic)
+                topic_changed(c, topic);
+        else
+                watch_fns[kind](c);
 }
 
 /* A read that failed has armed nothing; exists() of a missing node has. */
@@ -70,7 +91,7 @@ static void on_watched_result(const struct zk_result *res, void *userdata)
 
         w->answered = true;
         if (!armed && !w->fired)
-                call.c->watch_armed[w->kind] = false;
+                disarm(call.c, w);
         if (!armed || w->fired)
                 watched_free(w);
         deliver(&call, res);
@@ -103,20 +124,20 @@ typedef int (*read_fn)(struct zk *z, struct loop *loop, const char *path, zk_wat
 
 /* Arms the watch unless it is armed already: once is enough for any number of reads. */
 static int read_watched(struct controller *c, read_fn read, const char *path, enum ctl_watch_kind kind,
-                        ctl_zk_fn fn, void *arg)
+                        ctl_zk_fn fn, void *arg, ctl_drop_fn drop)
 {
         struct watched *w;
         int r;
 
         if (kind == N_CTL_WATCHES || c->watch_armed[kind]) {
-                struct zk_call *call = call_new(c, fn, arg, NULL);
+                struct zk_call *call = call_new(c, fn, arg, drop);
 
                 return call ? submitted(call, read(c->zk, c->loop, path, NULL, on_result, call)) : -ENOMEM;
         }
         w = calloc(1, sizeof(*w));
         if (!w)
                 return -ENOMEM;
-        w->call = call_make(c, fn, arg, NULL);
+        w->call = call_make(c, fn, arg, drop);
         w->kind = kind;
         w->exists = read == zk_exists;
         list_push_back(&c->watched, &w->node);
@@ -124,6 +145,43 @@ static int read_watched(struct controller *c, read_fn read, const char *path, en
         r = read(c->zk, c->loop, path, on_watch, on_watched_result, w);
         if (r < 0) {
                 c->watch_armed[kind] = false;
+                watched_free(w);
+        }
+        return r;
+}
+
+bool ctl_zk_topic_watched(const struct controller *c, const char *topic)
+{
+        return map_get_str(c->topic_watches, topic);
+}
+
+int ctl_zk_get_topic(struct controller *c, const char *topic, ctl_zk_fn fn, void *arg, ctl_drop_fn drop)
+{
+        char path[ZNODE_PATH_SIZE];
+        struct watched *w;
+        int r;
+
+        znode_path_topic(topic, path);
+        if (ctl_zk_topic_watched(c, topic) ||
+            c->topic_watch_bytes + TOPIC_WATCH_BYTES(topic) > MAX_TOPIC_WATCH_BYTES)
+                return ctl_zk_get(c, path, fn, arg, drop);
+        w = calloc(1, sizeof(*w));
+        if (!w)
+                return -ENOMEM;
+        list_init(&w->node);
+        w->call = call_make(c, fn, arg, drop);
+        w->kind = N_CTL_WATCHES;
+        w->topic = strdup(topic);
+        r = w->topic ? map_put_str(c->topic_watches, topic, w) : -ENOMEM;
+        if (r < 0) {
+                watched_free(w);
+                return r;
+        }
+        list_push_back(&c->watched, &w->node);
+        c->topic_watch_bytes += TOPIC_WATCH_BYTES(topic);
+        r = zk_get(c->zk, c->loop, path, on_watch, on_watched_result, w);
+        if (r < 0) {
+                disarm(c, w);
                 watched_free(w);
         }
         return r;
@@ -144,13 +202,19 @@ int ctl_zk_get(struct controller *c, const char *path, ctl_zk_fn fn, void *arg, 
 
 int ctl_zk_exists(struct controller *c, const char *path, enum ctl_watch_kind watch, ctl_zk_fn fn, void *arg)
 {
-        return read_watched(c, zk_exists, path, watch, fn, arg);
+        return read_watched(c, zk_exists, path, watch, fn, arg, NULL);
+}
+
+int ctl_zk_exists_arg(struct controller *c, const char *path, enum ctl_watch_kind watch, ctl_zk_fn fn,
+                      void *arg, ctl_drop_fn drop)
+{
+        return read_watched(c, zk_exists, path, watch, fn, arg, drop);
 }
 
 int ctl_zk_children(struct controller *c, const char *path, enum ctl_watch_kind watch, ctl_zk_fn fn,
                     void *arg)
 {
-        return read_watched(c, zk_children, path, watch, fn, arg);
+        return read_watched(c, zk_children, path, watch, fn, arg, NULL);
 }
 
 int ctl_zk_sync(struct controller *c, ctl_zk_fn fn, void *arg)

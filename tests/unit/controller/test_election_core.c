@@ -12,6 +12,7 @@
 #include "controller/election_core.h"
 
 /* Notation of the table: a replica is its id and letters: '-' dead, 'd' draining, 's' stopped, 'b' bounced,
+ * 'l' leaving, 'p' (of the first) to be preferred,
  * 'x' not assigned; "L<n>" leaders. Lists are separated by blanks. */
 struct row {
         const char *name, *replicas, *isr;
@@ -40,6 +41,8 @@ static int parse_replicas(const char *s, struct election_replica *ret)
                                 r->stopped = true;
                         else if (*s == 'b')
                                 r->bounced = true;
+                        else if (*s == 'l')
+                                r->leaving = true;
                         else if (*s == 'x')
                                 r->assigned = false;
                         else if (*s == 'L') {
@@ -92,6 +95,7 @@ static void check_row(const struct row *row, bool unclean, bool renew, bool has_
                                     .replicas = replicas};
 
         in.n_replicas = parse_replicas(row->replicas, replicas);
+        in.prefer = strchr(row->replicas, 'p') != NULL;
         in.n_isr = parse_ids(row->isr, isr);
         election_decide(&in, &res);
         if (res.kind != row->kind || res.leader != row->new_leader ||
@@ -114,6 +118,27 @@ static const struct row clean[] = {
         {"all dead at once: any of them may come back", "1- 2- 3-", "1 2", 1, ELECTION_LEADERLESS, -1, "1 2"},
         {"leaderless stays leaderless without a write", "1- 2", "1", -1, ELECTION_NONE, -1, "1"},
         {"KAFKA-5083: the last member is elected when it returns", "1 2", "1", -1, ELECTION_OFFLINE, 1, "1"},
+        {"R54: the preferred replica takes over, and nobody leaves", "1p 2 3", "2 1 3", 2, ELECTION_PREFERRED,
+         1, "2 1 3"},
+        {"R24: not when it leads already", "1p 2", "1 2", 1, ELECTION_NONE, 1, "1 2"},
+        {"R56: not when it is not in sync", "1p 2 3", "2 3", 2, ELECTION_NONE, 2, "2 3"},
+        {"D7: not when it drains", "1pd 2 3", "2 1 3", 2, ELECTION_NONE, 2, "2 1 3"},
+        {"not when it is dead", "1p- 2 3", "2 1 3", 2, ELECTION_SHRINK, 2, "2 3"},
+        {"not when it has just restarted", "1pb 2 3", "2 1 3", 2, ELECTION_SHRINK, 2, "2 3"},
+        {"not when it leaves", "1pl 2 3", "2 1 3", 2, ELECTION_SHRINK, 2, "2 3"},
+        {"without a wish it stays a follower", "1 2 3", "2 1 3", 2, ELECTION_NONE, 2, "2 1 3"},
+        {"a dead leader comes before the wish", "1p 2- 3", "3 2 1", 2, ELECTION_OFFLINE, 1, "3 1"},
+        {"a drain comes before the wish", "1p 2d 3", "2 3", 2, ELECTION_DRAIN, 3, "3"},
+        {"R60: a leader that leaves hands over into the target", "4 5 1l 2l", "1 2 4 5", 1, ELECTION_REASSIGN,
+         4, "4 5"},
+        {"to the one with fewest leaders", "4L3 5L1 1l", "1 4 5", 1, ELECTION_REASSIGN, 5, "4 5"},
+        {"not to one that drains", "4d 5 1l", "1 4 5", 1, ELECTION_REASSIGN, 5, "5"},
+        {"KAFKA-1097: followers that leave go under the leader of the target", "4 5 1l 2l", "4 1 2 5", 4,
+         ELECTION_SHRINK, 4, "4 5"},
+        {"nobody of the target can lead: all stay", "4d 1l 2l", "1 2", 1, ELECTION_NONE, 1, "1 2"},
+        {"what leaves goes whatever its place in the ISR", "1l 4 5", "1 5 4", 5, ELECTION_SHRINK, 5, "5 4"},
+        {"the target is elected before what leaves", "1l 4 5-", "1 5 4", 5, ELECTION_OFFLINE, 4, "4"},
+        {"what leaves is better than nobody", "1l 4- 5-", "1 5 4", 5, ELECTION_OFFLINE, 1, "1"},
         {"R6: a drained leader hands over inside the ISR", "1d 2 3", "1 2", 1, ELECTION_DRAIN, 2, "2"},
         {"D6: to the one with fewest leaders", "1d 2L5 3L4", "1 2 3", 1, ELECTION_DRAIN, 3, "2 3"},
         {"D6: ties in assignment order, not ISR order", "1d 2L4 3L4", "3 2 1", 1, ELECTION_DRAIN, 2, "3 2"},
