@@ -28,6 +28,9 @@ struct cluster {
 
 /* stop_replica_timeout_ms of controllers started from now on; cluster_new() sets a minute. */
 extern int64_t fixture_stop_timeout_ms;
+/* auto.leader.rebalance.enable with this interval, in controllers started from now on; 0, and after
+ * cluster_new(): off. */
+extern int64_t fixture_rebalance_ms;
 struct cluster *cluster_new(void);
 void cluster_free(struct cluster *c);
 enum node_kind { NODE_BROKER, NODE_CONTROLLER, NODE_PROXIED };

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "wire/alter_partition_reassignments.h"
 #include "wire/create_partitions.h"
 #include "wire/elect_leaders.h"
@@ -536,6 +537,32 @@ static void what_tools_ask_for_while_nobody_is_controller_is_done_by_the_next(vo
         assert_int_equal(make_topic(c, "later", 1, 1, NULL), KAFKA_NONE);
 }
 
+static void leadership_goes_back_by_itself_but_never_during_a_drain(void **state)
+{
+        struct drain_seen *seen = calloc(1, sizeof(*seen));
+        struct wanted_isr w = {"t", {1, 2}, 2};
+        struct znode_state st;
+        int64_t until_ms;
+
+        (void)state;
+        assert_non_null(seen);
+        fixture_rebalance_ms = 50;
+        start(3);
+        drain_start(c, 3, -1, "other", seen); /* of another broker: nothing goes back meanwhile */
+        drain_wait(c, 3, DRAIN_DRAINED, seen);
+        led_by_the_second("t");
+        wait_until(isr_is, &w);
+        st = state_of(c, "t", 0);
+        until_ms = clock_mono_ms() + 6 * fixture_rebalance_ms;
+        while (clock_mono_ms() < until_ms)
+                assert_int_equal(list_moves().n, 0);
+        assert_int_equal(state_of(c, "t", 0).leader, 1);
+        assert_int_equal(state_of(c, "t", 0).leader_epoch, st.leader_epoch);
+        drain_undo(c, 3, seen);
+        wait_leader(c, "t", 0, 2);
+        free(seen);
+}
+
 /* --- reassignment --- */
 
 static void replicas_are_moved_and_what_is_left_over_is_deleted(void **state)
@@ -729,6 +756,7 @@ int main(int argc, char **argv)
                 TEST(all_partitions_are_meant_by_none),
                 TEST(neither_one_out_of_sync_nor_one_that_drains_is_elected),
                 TEST(an_unclean_election_is_made_only_when_asked_for),
+                TEST(leadership_goes_back_by_itself_but_never_during_a_drain),
                 TEST(the_old_tools_znode_is_obeyed_and_deleted),
                 TEST(garbage_in_the_tools_znodes_is_deleted_and_harms_nobody),
                 TEST(what_tools_ask_for_while_nobody_is_controller_is_done_by_the_next),
