@@ -277,6 +277,16 @@ class Stopping(ClusterCase):
             lambda: (p := self.cluster.partitions(topic)) and all(x["isr"] == [1] for x in p),
         )
 
+    def freeze(self, pid):
+        """SIGSTOP, and wait for it: on a busy machine some threads run on for a while."""
+
+        def all_stopped():
+            tasks = Path(f"/proc/{pid}/task").glob("*/stat")
+            return all(t.read_text().rsplit(")", 1)[1].split()[0] == "T" for t in tasks)
+
+        os.kill(pid, signal.SIGSTOP)
+        c.wait_for("every thread has stopped", all_stopped)
+
     def test_a_second_sigterm_ends_the_hand_over(self):
         self.alone("twice")
         b = self.cluster[1]
@@ -309,7 +319,7 @@ class Stopping(ClusterCase):
         self.cluster.wait_in_sync()
         b = self.cluster[2]
         mark = len(b.log)
-        os.kill(self.cluster.zookeeper_pid(), signal.SIGSTOP)
+        self.freeze(self.cluster.zookeeper_pid())
         try:
             start = time.monotonic()
             self.assertEqual(b.stop(timeout=60), 0)
