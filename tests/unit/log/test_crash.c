@@ -15,6 +15,8 @@
 
 #define RUN_MS 4000
 
+#define MAX_RECORDS 20 /* a batch */
+
 struct report { /* what the child says after each step */
         int64_t end_offset, recovery_point, truncated_to;
 };
@@ -59,7 +61,7 @@ static void child(const char *dir, int out, int64_t recovery_point, int32_t epoc
         if (partition_log_assign_epoch(l, epoch, partition_log_end_offset(l)) < 0)
                 _exit(4);
         for (int i = 0;; i++) {
-                struct made m = {.n_records = 1 + rand_r(&seed) % 20,
+                struct made m = {.n_records = 1 + rand_r(&seed) % MAX_RECORDS,
                                  .value_bytes = 30 + rand_r(&seed) % 300,
                                  .timestamp_ms = i,
                                  .producer_id = epoch + 1};
@@ -75,11 +77,14 @@ static void child(const char *dir, int out, int64_t recovery_point, int32_t epoc
                 if (rand_r(&seed) % 100 == 0 && partition_log_retain(l, 0, partition_log_end_offset(l)) < 0)
                         _exit(7);
                 if (rand_r(&seed) % 200 == 0) {
-                        rep.truncated_to =
-                                MAX(partition_log_end_offset(l) - 30, partition_log_start_offset(l));
-                        /* said before it is done: from now on less may be there */
+                        int64_t start = partition_log_start_offset(l);
+                        int64_t cut = MAX(partition_log_end_offset(l) - 30, start);
+
+                        /* Said before it is done: from now on less may be there, by up to a batch, which goes
+                         * whole when the cut is inside it. */
+                        rep.truncated_to = MAX(cut - MAX_RECORDS, start);
                         if (write(out, &rep, sizeof(rep)) != sizeof(rep) ||
-                            partition_log_truncate_to(l, rep.truncated_to) < 0)
+                            partition_log_truncate_to(l, cut) < 0)
                                 _exit(8);
                         rep.truncated_to = INT64_MAX;
                 }

@@ -132,6 +132,8 @@ static void who_has_gone_is_waited_for_no_longer(void **state)
         assert_false(atomic_load(&y.answered));
         replica_manager_get_counts(n->rm, &counts);
         assert_int_equal(counts.fetch_waiting, 1);
+        node_stop(n); /* answers y, which goes with this frame */
+        assert_true(atomic_load(&y.answered));
 }
 
 static void an_answer_is_no_larger_than_there_is_memory_for(void **state)
