@@ -47,6 +47,7 @@ static struct http_request *http_request_free(struct http_request *r)
         free(r->uri);
         free(r->path);
         free(r->location);
+        (void)cluster_view_free(r->view);
         buf_done(&r->body);
         buf_done(&r->answer);
         free(r);
@@ -174,6 +175,14 @@ void http_reply_text(struct http_request *r, unsigned status, const char *conten
         answered(r);
 }
 
+void http_reply_rendered(struct http_request *r, struct cluster_view *view,
+                         void (*render)(struct http_request *r, const struct cluster_view *view))
+{
+        r->view = view;
+        r->render = render;
+        answered(r);
+}
+
 void http_reply_json(struct http_request *r, unsigned status, json_t *body)
 {
         cleanup_with(freep) char *text = body ? json_dumps(body, JSON_INDENT(2) | JSON_PRESERVE_ORDER) : NULL;
@@ -285,9 +294,12 @@ static enum MHD_Result send_answer(struct http_request *r)
         enum MHD_Result ok;
         char seconds[16];
 
-        resp = MHD_create_response_from_buffer(r->answer.len, r->answer.data, MHD_RESPMEM_MUST_COPY);
+        resp = MHD_create_response_from_buffer(r->answer.len, r->answer.data,
+                                               r->answer.data ? MHD_RESPMEM_MUST_FREE
+                                                              : MHD_RESPMEM_PERSISTENT);
         if (!resp)
                 return MHD_NO;
+        (void)buf_take(&r->answer); /* it is the response's */
         (void)MHD_add_response_header(resp, MHD_HTTP_HEADER_CONTENT_TYPE, r->content_type);
         (void)MHD_add_response_header(resp, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
         if (r->location)
@@ -354,6 +366,11 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *c, const char
         pthread_mutex_unlock(&a->lock);
         if (!done)
                 return MHD_YES;
+        if (r->render) {
+                r->waiting = false; /* what follows answers at once */
+                r->render(r, r->view);
+                r->view = cluster_view_free(r->view);
+        }
         return send_answer(r);
 }
 
@@ -362,6 +379,8 @@ static void on_completed(void *cls, struct MHD_Connection *c, void **ctx, enum M
         struct http_peer *p = peer_of(c);
         struct admin *a = cls;
 
+        if (*ctx)
+                a->n_large -= ((struct http_request *)*ctx)->large;
         if (p)
                 p->waiting = false;
         if (p && why == MHD_REQUEST_TERMINATED_COMPLETED_OK && list_linked(&p->node)) {

@@ -22,10 +22,12 @@ struct admin {
         /* HTTP thread */
         struct list peers;
         int n_peers;
+        int n_large; /* requests for what grows with the cluster, under way */
         struct slog_gate crowd_gate;
 };
 
 struct http_route;
+struct cluster_view;
 
 struct http_request {
         struct admin *admin;
@@ -39,8 +41,11 @@ struct http_request {
         bool refused, routed;
         bool waiting; /* suspended until the controller answers; written on the HTTP thread before it is asked
                        */
-        /* the answer; set once, then the connection is resumed */
+        bool large;   /* counted in admin.n_large */
+        /* the answer, or what it is made of; set once, then the connection is resumed */
         bool answered;
+        struct cluster_view *view;
+        void (*render)(struct http_request *r, const struct cluster_view *view);
         unsigned status;
         struct buf answer;
         const char *content_type;
@@ -62,6 +67,10 @@ extern const size_t admin_n_routes;
 /* Answer; exactly one of these, once, on any thread. @body is taken over (a reference). */
 void http_reply_json(struct http_request *r, unsigned status, json_t *body);
 void http_reply_text(struct http_request *r, unsigned status, const char *content_type, struct buf *text);
+/* Instead of an answer, for one that takes long to write: @render gives it on the HTTP thread. The
+ * controller, whose thread has the view, moves partitions meanwhile. @view is taken over. */
+void http_reply_rendered(struct http_request *r, struct cluster_view *view,
+                         void (*render)(struct http_request *r, const struct cluster_view *view));
 /* {"error": @code, "message": @message} */
 void http_reply_error(struct http_request *r, unsigned status, const char *code, const char *message);
 /* 307 to the active controller, or 503 when none is known. */

@@ -8,6 +8,8 @@
 #include "controller/controller.h"
 #include "wire/error.h"
 
+#define LARGE_AT_ONCE 4 /* answers of some hundred bytes a partition that are made or sent */
+
 const struct http_route admin_routes[] = {
         {"PUT", "/v1/brokers/{id}/drain", true, admin_put_drain},
         {"GET", "/v1/brokers/{id}/drain", false, admin_get_drain},
@@ -20,15 +22,6 @@ const struct http_route admin_routes[] = {
         {"GET", "/metrics", false, admin_get_metrics},
 };
 const size_t admin_n_routes = ARRAY_SIZE(admin_routes);
-
-static json_t *ints(const int32_t *v, int32_t n)
-{
-        json_t *a = json_array();
-
-        for (int32_t i = 0; i < n; i++)
-                (void)json_array_append_new(a, json_integer(v[i]));
-        return a;
-}
 
 static json_t *broker_json(const struct cluster_broker *b)
 {
@@ -53,18 +46,30 @@ static json_t *topic_json(const struct cluster_topic *t)
                          (int)t->deleting);
 }
 
-static json_t *partition_json(const struct cluster_partition *p)
+static int put_ints(struct buf *out, const char *name, const int32_t *v, int32_t n)
 {
-        json_t *o = json_pack("{s:s, s:i, s:i, s:i, s:i, s:b, s:b}", "topic", p->topic, "partition",
-                              (int)p->partition, "leader", (int)p->leader, "leader_epoch",
-                              (int)p->leader_epoch, "partition_epoch", (int)p->partition_epoch,
-                              "under_replicated", (int)p->under_replicated, "offline", (int)p->offline);
+        int r = buf_printf(out, ",\"%s\":[", name);
 
-        if (!o)
-                return NULL;
-        (void)json_object_set_new(o, "replicas", ints(p->replicas, p->n_replicas));
-        (void)json_object_set_new(o, "isr", ints(p->isr, p->n_isr));
-        return o;
+        for (int32_t i = 0; r == 0 && i < n; i++)
+                r = buf_printf(out, i > 0 ? ",%d" : "%d", v[i]);
+        return r < 0 ? r : buf_append_str(out, "]");
+}
+
+/* Written directly: a tree of a hundred thousand of these would take a hundred times their text. Names of
+ * topics need no escapes. */
+static int put_partition(struct buf *out, const struct cluster_partition *p)
+{
+        int r = buf_printf(out,
+                           "{\"topic\":\"%s\",\"partition\":%d,\"leader\":%d,\"leader_epoch\":%d,"
+                           "\"partition_epoch\":%d,\"under_replicated\":%s,\"offline\":%s",
+                           p->topic, p->partition, p->leader, p->leader_epoch, p->partition_epoch,
+                           p->under_replicated ? "true" : "false", p->offline ? "true" : "false");
+
+        if (r == 0)
+                r = put_ints(out, "replicas", p->replicas, p->n_replicas);
+        if (r == 0)
+                r = put_ints(out, "isr", p->isr, p->n_isr);
+        return r < 0 ? r : buf_append_str(out, "}");
 }
 
 static json_t *view_json(const struct admin *a, const struct cluster_view *v)
@@ -98,26 +103,59 @@ static void on_cluster(int16_t error, struct cluster_view *v, void *userdata)
                 http_reply_json(r, MHD_HTTP_OK, view_json(r->admin, view));
 }
 
-static void on_partitions(int16_t error, struct cluster_view *v, void *userdata)
+static json_t *topics_json(const struct admin *a, const struct cluster_view *v)
 {
-        cleanup_with(cluster_view_freep) struct cluster_view *view = v;
+        json_t *o = view_json(a, v), *topics = json_array();
+
+        for (size_t i = 0; topics && i < v->n_topics; i++)
+                (void)json_array_append_new(topics, topic_json(&v->topics[i]));
+        if (o && json_object_set_new(o, "topic_list", topics) == 0)
+                return o;
+        json_decref(o);
+        return NULL;
+}
+
+static int put_partitions(struct buf *out, const struct admin *a, const struct cluster_view *v)
+{
+        json_t *head = topics_json(a, v);
+        cleanup_with(freep) char *text = head ? json_dumps(head, JSON_INDENT(2) | JSON_PRESERVE_ORDER) : NULL;
+        int r;
+
+        json_decref(head);
+        if (!text)
+                return -ENOMEM;
+        r = buf_append(out, text, strlen(text) - 1); /* the closing brace comes later */
+        if (r == 0)
+                r = buf_append_str(out, ",\n  \"partition_list\": [\n");
+        for (size_t i = 0; r == 0 && i < v->n_partitions; i++) {
+                r = buf_append_str(out, i > 0 ? ",\n    " : "    ");
+                if (r == 0)
+                        r = put_partition(out, &v->partitions[i]);
+        }
+        return r < 0 ? r : buf_append_str(out, "\n  ]\n}\n");
+}
+
+static void render_partitions(struct http_request *r, const struct cluster_view *view)
+{
+        cleanup_with(buf_donep) struct buf text = {0};
+
+        buf_init(&text, 0);
+        if (put_partitions(&text, r->admin, view) < 0)
+                http_reply_json(r, MHD_HTTP_INTERNAL_SERVER_ERROR, NULL);
+        else
+                http_reply_text(r, MHD_HTTP_OK, "application/json", &text);
+}
+
+static void on_partitions(int16_t error, struct cluster_view *view, void *userdata)
+{
         struct http_request *r = userdata;
-        json_t *o, *topics, *list;
 
         if (error != KAFKA_NONE || !view) {
+                (void)cluster_view_free(view);
                 http_reply_to_controller(r);
                 return;
         }
-        o = view_json(r->admin, view);
-        topics = json_array();
-        list = json_array();
-        for (size_t i = 0; i < view->n_topics; i++)
-                (void)json_array_append_new(topics, topic_json(&view->topics[i]));
-        for (size_t i = 0; i < view->n_partitions; i++)
-                (void)json_array_append_new(list, partition_json(&view->partitions[i]));
-        (void)json_object_set_new(o, "topic_list", topics);
-        (void)json_object_set_new(o, "partition_list", list);
-        http_reply_json(r, MHD_HTTP_OK, o);
+        http_reply_rendered(r, view, render_partitions);
 }
 
 void admin_get_cluster(struct http_request *r)
@@ -141,6 +179,14 @@ void admin_get_partitions(struct http_request *r)
                                  "filter is under-replicated or unavailable");
                 return;
         }
+        if (!topic && r->admin->n_large >= LARGE_AT_ONCE) {
+                r->retry_after_s = 1;
+                http_reply_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, "busy",
+                                 "others are being told of all partitions; ask again, or for one topic");
+                return;
+        }
+        r->large = !topic;
+        r->admin->n_large += r->large;
         http_wait_begin(r);
         controller_view(r->admin->env.controller, scope, topic, on_partitions, r);
 }

@@ -1,6 +1,7 @@
 """Crowds that ask for much and take or send little: the broker stays within its memory, and others are served."""
 
 import resource
+import socket
 import struct
 import time
 import unittest
@@ -107,6 +108,29 @@ class Floods(ClusterCase):
             self.assert_memory(RESPONSES, "answers nobody takes")
             time.sleep(0.1)
         self.assert_served("unread", within=15)
+
+    def test_descriptions_of_all_partitions_over_http(self):
+        self.cluster.create_topic("described", 3000, 1)
+        c.wait_for("all is known", lambda: len(self.cluster.partitions("described") or []) == 3000)
+        self.base = rss_kib(self.broker.pid())
+        crowd = [socket.create_connection(("127.0.0.1", self.broker.admin_port)) for _ in range(150)]
+        self.open += crowd
+        for s in crowd:
+            s.sendall(b"GET /v1/partitions HTTP/1.1\r\nHost: x\r\n\r\n")
+        start = time.monotonic()
+        status, _ = self.broker.request("GET", "/v1/brokers/1/drain")
+        self.assertEqual(status, 200)
+        self.assertLess(time.monotonic() - start, 5)
+        statuses = []
+        for s in crowd:
+            s.settimeout(10)
+            statuses.append(s.recv(1 << 16).split(b" ")[1])
+        self.assertLessEqual(statuses.count(b"200"), 40)
+        self.assertEqual(statuses.count(b"200") + statuses.count(b"503"), len(crowd))
+        self.assert_memory(0, "descriptions nobody takes")
+        for s in crowd:
+            s.close()
+        c.wait_for("others are told again", lambda: self.broker.request("GET", "/v1/partitions")[0] == 200)
 
     def test_who_asks_for_a_wait_and_leaves_is_forgotten(self):
         self.cluster.create_topic("waited", 1, 1)
