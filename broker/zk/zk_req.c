@@ -244,6 +244,19 @@ void zk_submit_delay(struct zk_req *q, int64_t delay_ms)
         submit_to(q, &q->z->delayed);
 }
 
+/* What a reply means. A request that the session took with it may come back with any code of the library's
+ * own (seen for a multi): the session is what ended it. A reply cut short is a lost one. */
+static int reply_error(const struct zk_handle *h, int rc)
+{
+        int r = zk_error(rc);
+
+        if (r != -EIO)
+                return r;
+        if (is_unrecoverable(h->zh))
+                return -EOWNERDEAD;
+        return rc == ZMARSHALLINGERROR ? -ECONNRESET : r;
+}
+
 struct zk_req *zk_reply_begin(const void *data)
 {
         struct zk_req *q = (struct zk_req *)data;
@@ -276,7 +289,7 @@ void zk_reply_end(struct zk_req *q, int rc, int copied)
                 h->n_reqs--;
                 metric_observe_us(&metric_latency, clock_mono_us() - q->sent_us);
                 if (q->state == REQ_SENT)
-                        finish(q, copied < 0 ? copied : zk_error(rc));
+                        finish(q, copied < 0 ? copied : reply_error(h, rc));
         }
         req_put(q);
         /* The server may say so while the connection stands (the session was closed by someone who knows its

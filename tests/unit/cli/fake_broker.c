@@ -4,9 +4,9 @@
  *     {"names": {"x": 1},                       numbers for "$x" in answers, besides "$port"
  *      "versions": {"ElectLeaders": [0, 1]},    what ApiVersions says, null: nothing; default: all we know
  *      "answers": {"ElectLeaders": [{…}, …]}}   bodies, one a request; the last one stays
- * and is acknowledged by {"ready":true}. "close" as an answer cuts the connection, "hold" never answers. Each
- * request is printed as one line, {"api":NAME,"version":V,"body":{…}}, before it is answered. Ends with its
- * standard input. */
+ * and is acknowledged by {"ready":true}; {"mark":true} is no script and comes back behind the requests so
+ * far. "close" as an answer cuts the connection, "hold" never answers. Each request is printed as one line,
+ * {"api":NAME,"version":V,"body":{…}}, before it is answered. Ends with its standard input. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +25,7 @@ struct fake {
         struct loop *loop;
 };
 
+/* Two threads print: with the lock, but for the first line. */
 static void print_line(json_t *j)
 {
         json_dumpf(j, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
@@ -157,14 +158,19 @@ static void use_script(struct fake *f, const char *line, size_t len)
                 exit(1);
         }
         pthread_mutex_lock(&f->lock);
+        if (json_object_get(script, "mark")) {
+                print_line(script);
+                pthread_mutex_unlock(&f->lock);
+                return;
+        }
         json_decref(f->script);
         json_decref(f->names);
         f->script = script;
         f->names = json_object_get(script, "names") ? json_incref(json_object_get(script, "names"))
                                                     : json_object();
         json_object_set_new(f->names, "port", json_integer(net_server_port(f->server)));
-        pthread_mutex_unlock(&f->lock);
         print_line(json_pack("{s:b}", "ready", 1));
+        pthread_mutex_unlock(&f->lock);
 }
 
 int main(void)

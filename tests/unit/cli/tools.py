@@ -89,9 +89,12 @@ class FakeBroker:
         self.requests = []
 
     def asked(self, api=None):
-        """Requests since the script was set (of @api), oldest first; each was printed before it was answered."""
-        while not self.lines.empty():
-            self.requests.append(json.loads(self.lines.get()))
+        """Requests since the script was set (of @api), oldest first. Each was printed before it was answered; the
+        line that a mark brings back stands behind them all."""
+        self.process.stdin.write(json.dumps({"mark": True}) + "\n")
+        self.process.stdin.flush()
+        while "mark" not in (line := json.loads(self.lines.get(timeout=20))):
+            self.requests.append(line)
         return [r for r in self.requests if api in (None, r["api"])]
 
     def close(self):
