@@ -148,14 +148,85 @@ static int add_topic(struct controller *c, struct job *j, char *name, const stru
         return hold_partitions(j, t);
 }
 
+static void on_topic(struct controller *c, const struct zk_result *res, void *arg);
+
+/* Whatever came of it, what stands there is read again: another write may have been first. */
+static void on_id_given(struct controller *c, const struct zk_result *res, void *arg)
+{
+        struct job_op *op = arg;
+        struct job *j = op->job;
+
+        j->pending--;
+        if (res->r != 0 && ctl_multi_failed_at(res) == 0)
+                ctl_resign_soon(c, "a topic's id was fenced: another controller was elected");
+        else if (res->r == 0 || res->r == -ESTALE || ctl_outcome_unknown(res->r))
+                (void)op_read(c, j, NULL, on_topic, op->name, NULL);
+        else
+                slog_error("topic-id-not-written",
+                           "a topic without an id could not be given one; it is left out",
+                           SL_STR("topic", op->name), SL_ERR(res->r));
+        free(op);
+        job_pump(c, j);
+}
+
+/* Kafka's tools before 2.8, and people, write topics without an id. Brokers propose ISR changes by id, so
+ * that the ISR of such a topic could never change: it gets one before anybody hears of it. */
+static int give_id(struct controller *c, struct job *j, char *name, const struct znode_topic *z,
+                   int32_t version)
+{
+        cleanup_with(buf_donep) struct buf out = {0};
+        struct job_op *op = malloc(sizeof(*op));
+        struct znode_topic with_id = *z;
+        char path[ZNODE_PATH_SIZE];
+        struct zk_op ops[] = {ctl_epoch_check(c), {.type = ZK_OP_SET, .path = path, .version = version}};
+        int r = op ? uuid_random(&with_id.id) : -ENOMEM;
+
+        buf_init(&out, 0);
+        znode_path_topic(name, path);
+        if (r == 0)
+                r = znode_topic_encode(&with_id, &out);
+        ops[1].data = r == 0 ? buf_cstr(&out) : NULL;
+        if (r == 0 && !ops[1].data)
+                r = -ENOMEM;
+        if (r == 0) {
+                *op = (struct job_op){.job = j, .name = name};
+                r = ctl_zk_multi(c, ops, ARRAY_SIZE(ops), on_id_given, op, op_drop);
+        }
+        if (r == 0)
+                j->pending++;
+        else
+                free(op);
+        return r;
+}
+
+/* 1: it is to be written first. */
+static int needs_id(struct controller *c, struct job *j, char *name, const struct zk_result *res)
+{
+        struct znode_topic z = {0};
+        int r = 0;
+
+        if (znode_topic_decode(res->data ? res->data : "", res->data_len, &z) < 0)
+                return 0; /* add_topic() says what is wrong with it */
+        if (uuid_is_zero(&z.id))
+                r = give_id(c, j, name, &z, res->stat.version) < 0 ? -ENOMEM : 1;
+        znode_topic_done(&z);
+        return r;
+}
+
 static void on_topic(struct controller *c, const struct zk_result *res, void *arg)
 {
         struct job_op *op = arg;
         struct job *j = op->job;
         char path[ZNODE_PATH_SIZE];
+        int first;
 
         j->pending--;
-        if (repeat(res)) {
+        first = res->r == 0 ? needs_id(c, j, op->name, res) : 0;
+        if (first < 0) {
+                ctl_resign_soon(c, "out of memory for a topic");
+        } else if (first > 0) {
+                /* it comes back */
+        } else if (repeat(res)) {
                 (void)op_read(c, j, NULL, on_topic, op->name, NULL);
         } else if (res->r == 0) {
                 znode_path_topic_config(op->name, path);

@@ -95,7 +95,9 @@ void znode_topic_done(struct znode_topic *t);
 
 /* --- …/partitions/P/state --- */
 #define ZNODE_MAX_REPLICAS 128
-#define ZNODE_STATE_SIZE   (192 + ZNODE_MAX_REPLICAS * 12)
+/* Epochs count up from here; one that somebody wrote and that has no room for it is no epoch. */
+#define ZNODE_MAX_EPOCH  (INT32_MAX / 2)
+#define ZNODE_STATE_SIZE (192 + ZNODE_MAX_REPLICAS * 12)
 struct znode_state {
         int32_t controller_epoch, leader /* -1: none */, leader_epoch;
         bool recovering; /* leader_recovery_state 1 */

@@ -81,12 +81,13 @@ int znode_state_decode(const char *s, size_t len, struct znode_state *ret)
 
         r = znode_parse(s, len, false, false, &j);
         if (r >= 0)
-                r = znode_int32(json_object_get(j, "controller_epoch"), INT32_MIN, INT32_MAX,
+                r = znode_int32(json_object_get(j, "controller_epoch"), INT32_MIN, ZNODE_MAX_EPOCH,
                                 &st.controller_epoch);
         if (r >= 0)
                 r = znode_int32(json_object_get(j, "leader"), -2, INT32_MAX, &st.leader);
         if (r >= 0)
-                r = znode_int32(json_object_get(j, "leader_epoch"), INT32_MIN, INT32_MAX, &st.leader_epoch);
+                r = znode_int32(json_object_get(j, "leader_epoch"), INT32_MIN, ZNODE_MAX_EPOCH,
+                                &st.leader_epoch);
         if (r >= 0)
                 r = decode_isr(json_object_get(j, "isr"), &st);
         recovery = r >= 0 ? json_object_get(j, "leader_recovery_state") : NULL;
@@ -153,7 +154,7 @@ int znode_epoch_decode(const char *s, size_t len, int32_t *ret)
                 return -EBADMSG;
         memcpy(text, s, len);
         text[len] = '\0';
-        return parse_int32(text, 0, INT32_MAX, ret) < 0 ? -EBADMSG : 0;
+        return parse_int32(text, 0, ZNODE_MAX_EPOCH, ret) < 0 ? -EBADMSG : 0;
 }
 
 /* --- /cluster/id --- */

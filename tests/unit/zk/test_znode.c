@@ -128,9 +128,10 @@ static void the_controller_is_read_in_every_form(void **state)
         assert_int_equal(znode_controller_decode("[1]", 3, &got), -EBADMSG);
         assert_int_equal(znode_controller_decode("{\"brokerid\":99999999999}", 24, &got), -EBADMSG);
 
-        n = znode_epoch_encode(2147483647, out);
+        n = znode_epoch_encode(ZNODE_MAX_EPOCH, out);
         assert_int_equal(znode_epoch_decode(out, n, &epoch), 0);
-        assert_int_equal(epoch, 2147483647);
+        assert_int_equal(epoch, ZNODE_MAX_EPOCH);
+        assert_int_equal(znode_epoch_decode("2147483647", 10, &epoch), -EBADMSG); /* nothing can follow it */
         assert_int_equal(znode_epoch_decode("2147483648", 10, &epoch), -EBADMSG);
         assert_int_equal(znode_epoch_decode("", 0, &epoch), -EBADMSG);
         assert_int_equal(znode_epoch_decode("7\0", 2, &epoch), -EBADMSG);
