@@ -86,7 +86,7 @@ def meson_tests(directory, *suites):
     """Unit tests, counted as cmocka counts them; a program that died counts as one failure."""
 
     def stage(name):
-        command = ["meson", "test", "-C", directory, "--no-rebuild", "--print-errorlogs", "--num-processes", "2", "--timeout-multiplier", "4"]
+        command = ["meson", "test", "-C", directory, "--no-rebuild", "--print-errorlogs", "--num-processes", "1", "--timeout-multiplier", "4"]
         for suite in suites:
             command += ["--suite", suite]
         results = ROOT / directory / "meson-logs" / "testlog.json"

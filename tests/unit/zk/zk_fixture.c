@@ -1,5 +1,6 @@
 #include "zk_fixture.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -83,9 +84,43 @@ const char *fixture_address(void)
         return address;
 }
 
+static bool thread_stopped(const char *tid)
+{
+        char path[300], text[512] = "", *state;
+        FILE *f;
+
+        (void)snprintf(path, sizeof(path), "/proc/%d/task/%.20s/stat", server_pid, tid);
+        f = fopen(path, "re");
+        if (!f)
+                return true; /* it has ended */
+        (void)!fread(text, 1, sizeof(text) - 1, f);
+        (void)fclose(f);
+        state = strrchr(text, ')');
+        return !state || state[2] == 'T';
+}
+
+static bool server_stopped(void *userdata)
+{
+        cleanup_with(freep) char *path = NULL;
+        bool all = true;
+        DIR *d;
+
+        (void)userdata;
+        assert_true(asprintf(&path, "/proc/%d/task", server_pid) > 0);
+        d = opendir(path);
+        assert_non_null(d);
+        for (struct dirent *e; (e = readdir(d));)
+                all = all && (e->d_name[0] == '.' || thread_stopped(e->d_name));
+        (void)closedir(d);
+        return all;
+}
+
+/* A stopped server has stopped with all its threads: they are told one after the other. */
 void fixture_server_signal(int sig)
 {
         assert_int_equal(kill(server_pid, sig), 0);
+        if (sig == SIGSTOP)
+                wait_until(server_stopped, NULL);
 }
 
 int fixture_server_go_on(void **state)

@@ -124,9 +124,12 @@ static void *run(void *arg)
         struct proxy *p = arg;
 
         while (!atomic_load(&p->stop)) {
-                if (atomic_exchange(&p->cut, false))
+                if (atomic_exchange(&p->cut, false)) {
                         while (p->n_pairs > 0)
                                 drop_pair(p, 0);
+                        /* Not before: a reply, or the rest of one, would still slip through. */
+                        atomic_store(&p->swallow, false);
+                }
                 step(p);
         }
         while (p->n_pairs > 0)
@@ -172,7 +175,6 @@ void proxy_swallow_replies(struct proxy *p)
 void proxy_cut_and_feign_expiry(struct proxy *p)
 {
         atomic_store(&p->feign, true);
-        atomic_store(&p->swallow, false);
         atomic_store(&p->refuse, false);
         atomic_store(&p->cut, true);
 }
