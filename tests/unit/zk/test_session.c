@@ -55,17 +55,17 @@ static void closing_waits_for_what_was_sent(void **state)
         (void)state;
         client_connected(c);
         assert_int_equal(do_create(c, "/n", "", false), 0);
-        for (int i = 0; i < 500; i++)
+        for (int i = 0; i < 100; i++)
                 assert_int_equal(zk_set(c->z, c->loop, "/n", "x", i, on_seen, s), 0);
         client_free(c);
-        assert_int_equal(s->calls, 500);
+        assert_int_equal(s->calls, 100);
         assert_int_equal(s->r, 0);
         seen_free(s);
 }
 
 static void an_operation_times_out_at_its_deadline_although_the_library_still_waits(void **state)
 {
-        struct client *c = client_new(20000, 300);
+        struct client *c = client_new(20000, 2000);
         struct seen *s = seen_new(), *watch = seen_new();
         int64_t start_ms;
 
@@ -80,7 +80,7 @@ static void an_operation_times_out_at_its_deadline_although_the_library_still_wa
         seen_wait_calls(s, 1500);
         assert_int_equal(s->r, -ETIMEDOUT);
         assert_int_equal(seen_wait(watch), -ETIMEDOUT);
-        assert_in_range(clock_mono_ms() - start_ms, 290, 5000);
+        assert_in_range(clock_mono_ms() - start_ms, 1950, 8000);
 
         /* Outcome unknown: the server executes what was sent, and the late replies reach nobody. */
         fixture_server_signal(SIGCONT);
