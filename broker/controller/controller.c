@@ -78,6 +78,7 @@ static void forget_cluster(struct controller *c)
 
                 sender_free(c, TAKE_PTR(b->sender), true);
         }
+        c->partitions_waiting = 0;
         writer_forget_doubts(c);
         writer_done(&c->writer);
         ctx_done(&c->ctx);

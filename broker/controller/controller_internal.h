@@ -124,7 +124,7 @@ struct controller {
         struct list alters;    /* alter_request */
         struct list creations; /* create_request */
         struct list deletions; /* delete_request */
-        int n_waiting;         /* of both, and how many partitions the creations want */
+        int n_waiting;         /* requests of all kinds, and how many partitions those that create want */
         int64_t partitions_waiting;
         struct map *claimed;   /* topic_name_fold() of a name that is being written -> its create_item */
         struct list elections; /* elect_request */

@@ -271,9 +271,7 @@ struct delete_request {
 
 static void request_answer(struct delete_request *q)
 {
-        if (list_linked(&q->node))
-                q->call.c->n_waiting--;
-        list_remove(&q->node);
+        requests_wait_end(q->call.c, &q->node);
         q->fn(&q->res, q->userdata);
         arena_done(&q->arena);
         free(q);
@@ -387,7 +385,7 @@ static int16_t admit(const struct controller *c, int32_t n, bool active)
                 return KAFKA_NOT_CONTROLLER;
         if (n > TOPICS_MAX_PER_REQUEST)
                 return KAFKA_INVALID_REQUEST;
-        return c->n_waiting >= TOPICS_MAX_WAITING ? KAFKA_REQUEST_TIMED_OUT : KAFKA_NONE;
+        return requests_crowded(c) ? KAFKA_REQUEST_TIMED_OUT : KAFKA_NONE;
 }
 
 static void run(struct controller *c, struct ctl_call *call, bool active)
@@ -403,10 +401,8 @@ static void run(struct controller *c, struct ctl_call *call, bool active)
                 return;
         }
         if (refused == KAFKA_NONE) {
-                q->deadline_ms = loop_now_ms(c->loop) +
-                                 MIN(MAX(q->req->timeout_ms, 0), (int32_t)TOPICS_MAX_PATIENCE_MS);
-                list_push_back(&c->deletions, &q->node);
-                c->n_waiting++;
+                q->deadline_ms = requests_deadline(c, q->req->timeout_ms);
+                requests_wait_begin(c, &c->deletions, &q->node);
         }
         q->open = n + 1;
         q->n_items = q->res.responses.n = n;

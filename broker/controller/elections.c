@@ -58,7 +58,7 @@ static void set_result(struct elect_item *it, int16_t code, const char *sentence
 
 static void request_answer(struct elect_request *q)
 {
-        list_remove(&q->node);
+        requests_wait_end(q->call.c, &q->node);
         q->fn(&q->res, q->userdata);
         free(q->marks);
         arena_done(&q->arena);
@@ -202,7 +202,8 @@ static int reserve(struct elect_request *q, size_t topics, size_t items)
         return q->items && q->res.replica_election_results.items ? 0 : -ENOMEM;
 }
 
-static int take_named(struct elect_request *q)
+/* -E2BIG: more than there can be. */
+static int take_named(const struct controller *c, struct elect_request *q)
 {
         const struct elect_leaders_request *req = q->req;
         size_t n = 0;
@@ -210,6 +211,8 @@ static int take_named(struct elect_request *q)
 
         for (int32_t i = 0; i < req->topic_partitions.n; i++)
                 n += (size_t)MAX(req->topic_partitions.items[i].partitions.n, 0);
+        if (names_too_many(c, n))
+                return -E2BIG;
         r = reserve(q, (size_t)req->topic_partitions.n, n);
         for (int32_t i = 0; r == 0 && i < req->topic_partitions.n; i++) {
                 const struct elect_leaders_request_topic_partitions *t = &req->topic_partitions.items[i];
@@ -251,11 +254,13 @@ static void run(struct controller *c, struct ctl_call *call, bool active)
         int type = q->req->election_type, r = 0;
 
         if (q->req->topic_partitions.n >= 0)
-                r = take_named(q);
+                r = take_named(c, q);
         else if (active && type >= 0 && type < N_TYPES)
                 r = take_all(c, q);
-        q->res.error_code = r < 0                           ? KAFKA_UNKNOWN_SERVER_ERROR
-                            : !active                       ? KAFKA_NOT_CONTROLLER
+        q->res.error_code = !active                         ? KAFKA_NOT_CONTROLLER
+                            : r == -E2BIG                   ? KAFKA_INVALID_REQUEST
+                            : r < 0                         ? KAFKA_UNKNOWN_SERVER_ERROR
+                            : requests_crowded(c)           ? KAFKA_REQUEST_TIMED_OUT
                             : (type < 0 || type >= N_TYPES) ? KAFKA_INVALID_REQUEST
                                                             : KAFKA_NONE;
         if (q->res.error_code != KAFKA_NONE) {
@@ -265,8 +270,8 @@ static void run(struct controller *c, struct ctl_call *call, bool active)
                 request_answer(q);
                 return;
         }
-        q->deadline_ms = loop_now_ms(c->loop) + MAX(q->req->timeout_ms, 0);
-        list_push_back(&c->elections, &q->node);
+        q->deadline_ms = requests_deadline(c, q->req->timeout_ms);
+        requests_wait_begin(c, &c->elections, &q->node);
         for (size_t i = 0; i < q->n_items; i++)
                 begin_item(c, &q->items[i], type);
         ctl_progress(c);

@@ -12,8 +12,8 @@
 #include "wire/create_partitions.h"
 #include "wire/error.h"
 
-#define MAX_PARTITIONS 50000 /* a topic */
-#define PATIENCE_MS    5000  /* then a broker that does not acknowledge is not waited for any longer */
+#define MAX_PARTITIONS PARTITIONS_MAX_PER_REQUEST /* a topic */
+#define PATIENCE_MS    5000 /* then a broker that does not acknowledge is not waited for any longer */
 
 enum grow_state { GROW_TO_WRITE, GROW_WRITING, GROW_STATES, GROW_TELLING, GROW_DONE };
 
@@ -24,6 +24,7 @@ struct grow_item {
         struct create_partitions_response_result *out;
         enum grow_state state;
         bool uncertain; /* a write of ours may have been applied */
+        bool duplicate; /* another item of the request has its name */
         int32_t had;    /* partitions before the first attempt */
         char *topic;
         struct sender_mark *marks;
@@ -42,11 +43,12 @@ struct grow_request {
         struct grow_item *items;
         int32_t n_items, open;
         int64_t deadline_ms;
+        int64_t n_partitions; /* that its items want so far */
 };
 
 static void request_answer(struct grow_request *q)
 {
-        list_remove(&q->node);
+        requests_wait_end(q->call.c, &q->node);
         q->fn(&q->res, q->userdata);
         for (int32_t i = 0; i < q->n_items; i++)
                 free(q->items[i].marks);
@@ -81,6 +83,24 @@ static const int16_t fault_codes[N_ASSIGNMENT_FAULTS] = {
         [ASSIGNMENT_BAD_NAME] = KAFKA_INVALID_TOPIC_EXCEPTION,
 };
 
+/* As in topics_check.c: a request of some bytes must not ask for millions, nor many requests together. */
+static int16_t check_amount(const struct controller *c, const struct grow_item *it, int32_t more,
+                            char error[ASSIGNMENT_TEXT_SIZE])
+{
+        if (it->q->n_partitions + more > PARTITIONS_MAX_PER_REQUEST) {
+                (void)snprintf(error, ASSIGNMENT_TEXT_SIZE,
+                               "excessively large number of partitions in one request: at most %d",
+                               PARTITIONS_MAX_PER_REQUEST);
+                return KAFKA_POLICY_VIOLATION;
+        }
+        if (c->partitions_waiting + more > PARTITIONS_MAX_WAITING) {
+                (void)snprintf(error, ASSIGNMENT_TEXT_SIZE,
+                               "too many partitions are being created; ask again");
+                return KAFKA_REQUEST_TIMED_OUT;
+        }
+        return KAFKA_NONE;
+}
+
 static int16_t check_topic(struct controller *c, const struct grow_item *it, char error[ASSIGNMENT_TEXT_SIZE])
 {
         const struct ctx_topic *t = ctx_topic(&c->ctx, it->topic);
@@ -97,7 +117,7 @@ static int16_t check_topic(struct controller *c, const struct grow_item *it, cha
                         return KAFKA_REASSIGNMENT_IN_PROGRESS;
                 }
         if (it->in->count > t->n_partitions && it->in->count <= MAX_PARTITIONS)
-                return KAFKA_NONE;
+                return check_amount(c, it, it->in->count - t->n_partitions, error);
         if (it->in->count == t->n_partitions)
                 (void)snprintf(error, ASSIGNMENT_TEXT_SIZE, "Topic already has %d partitions.",
                                (int)t->n_partitions);
@@ -182,6 +202,7 @@ static int16_t place(struct controller *c, const struct grow_item *it, const str
 /* The request may have been answered meanwhile; its items are found again by the topic. */
 static void on_rewritten(struct controller *c, struct ctx_topic *t, const struct topic_rewrite *rw, int r)
 {
+        c->partitions_waiting -= (int64_t)rw->n;
         list_for_each_safe (node, tmp, &c->growths) {
                 struct grow_request *q = list_entry(node, struct grow_request, node);
 
@@ -248,6 +269,8 @@ static void try_item(struct controller *c, struct grow_item *it)
         code = it->in->assignments.n >= 0 ? take_manual(c, it, t, rw, error) : place(c, it, t, rw, error);
         if (code == KAFKA_NONE && !it->q->req->validate_only && ctl_lease(c)) {
                 rw->done = on_rewritten;
+                c->partitions_waiting += (int64_t)rw->n;
+                it->q->n_partitions += (int64_t)rw->n;
                 it->state = GROW_WRITING;
                 topic_rewrite(c, t, rw);
                 return;
@@ -328,18 +351,50 @@ void growths_forget(struct controller *c)
 
 /* --- beginning --- */
 
-static bool is_duplicate(const struct create_partitions_request *req, const struct grow_item *it)
+/* KAFKA_NONE: its topics may be looked at. */
+static int16_t admit(const struct controller *c, int32_t n, bool active)
 {
-        for (int32_t i = 0; i < req->topics.n; i++)
-                if (&req->topics.items[i] != it->in && wire_str_equal(req->topics.items[i].name, it->topic))
-                        return true;
-        return false;
+        if (!active)
+                return KAFKA_NOT_CONTROLLER;
+        if (n > TOPICS_MAX_PER_REQUEST)
+                return KAFKA_INVALID_REQUEST;
+        return requests_crowded(c) ? KAFKA_REQUEST_TIMED_OUT : KAFKA_NONE;
+}
+
+/* Each that has its name with another: all of them are refused. -ENOMEM. */
+static int mark_duplicates(struct grow_request *q)
+{
+        cleanup_with(map_freep) struct map *names = map_new();
+
+        if (!names)
+                return -ENOMEM;
+        for (int32_t i = 0; i < q->n_items; i++) {
+                struct grow_item *it = &q->items[i], *first;
+                int r = it->topic ? map_put_str(names, it->topic, it) : 0;
+
+                if (r == -ENOMEM)
+                        return r;
+                if (r == 0)
+                        continue;
+                first = map_get_str(names, it->topic);
+                first->duplicate = it->duplicate = true;
+        }
+        return 0;
+}
+
+/* A name is text: what stands behind a NUL would be overlooked. */
+static char *name_of(struct arena *a, struct wire_str s)
+{
+        size_t n = (size_t)MAX(s.len, 0);
+
+        return arena_strndup(a, s.data, n > 0 && memchr(s.data, 0, n) ? 0 : n);
 }
 
 static void run(struct controller *c, struct ctl_call *call, bool active)
 {
         struct grow_request *q = container_of(call, struct grow_request, call);
         int32_t n = MAX(q->req->topics.n, 0);
+        int16_t refused = admit(c, n, active);
 
         q->items = arena_alloc(&q->arena, (size_t)n + 1, sizeof(*q->items));
         q->res.results.items = arena_alloc(&q->arena, (size_t)n + 1, sizeof(*q->res.results.items));
@@ -347,9 +402,9 @@ static void run(struct controller *c, struct ctl_call *call, bool active)
                 request_answer(q);
                 return;
         }
-        if (active) {
-                q->deadline_ms = loop_now_ms(c->loop) + MAX(q->req->timeout_ms, 0);
-                list_push_back(&c->growths, &q->node);
+        if (refused == KAFKA_NONE) {
+                q->deadline_ms = requests_deadline(c, q->req->timeout_ms);
+                requests_wait_begin(c, &c->growths, &q->node);
         }
         q->open = n + 1;
         q->n_items = q->res.results.n = n;
@@ -358,18 +413,19 @@ static void run(struct controller *c, struct ctl_call *call, bool active)
 
                 q->res.results.items[i] = (struct create_partitions_response_result){
                         .name = in->name, .error_message = WIRE_NULL_STR};
-                q->items[i] = (struct grow_item){
-                        .q = q,
-                        .in = in,
-                        .out = &q->res.results.items[i],
-                        .topic = arena_strndup(&q->arena, in->name.data, (size_t)MAX(in->name.len, 0))};
+                q->items[i] = (struct grow_item){.q = q,
+                                                 .in = in,
+                                                 .out = &q->res.results.items[i],
+                                                 .topic = name_of(&q->arena, in->name)};
         }
+        if (refused == KAFKA_NONE && mark_duplicates(q) < 0)
+                refused = KAFKA_UNKNOWN_SERVER_ERROR;
         for (int32_t i = 0; i < n; i++) {
-                if (!active)
-                        item_done(&q->items[i], KAFKA_NOT_CONTROLLER, NULL);
+                if (refused != KAFKA_NONE)
+                        item_done(&q->items[i], refused, NULL);
                 else if (!q->items[i].topic)
                         item_done(&q->items[i], KAFKA_UNKNOWN_SERVER_ERROR, NULL);
-                else if (is_duplicate(q->req, &q->items[i]))
+                else if (q->items[i].duplicate)
                         item_done(&q->items[i], KAFKA_INVALID_REQUEST, "Duplicate topic in request.");
                 else
                         try_item(c, &q->items[i]);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "controller/controller_internal.h"
+#include "controller/topics_internal.h"
 #include "wire/alter_partition_reassignments.h"
 #include "wire/error.h"
 #include "wire/list_partition_reassignments.h"
@@ -29,7 +29,7 @@ struct move_request {
 
 static void request_answer(struct move_request *q)
 {
-        list_remove(&q->node);
+        requests_wait_end(q->call.c, &q->node);
         q->fn(&q->res, q->userdata);
         arena_done(&q->arena);
         free(q);
@@ -108,6 +108,8 @@ static int begin(struct controller *c, struct move_request *q)
 
         for (int32_t i = 0; i < q->req->topics.n; i++)
                 n += (size_t)MAX(q->req->topics.items[i].partitions.n, 0);
+        if (names_too_many(c, n))
+                return -E2BIG;
         q->items = arena_alloc(&q->arena, n + 1, sizeof(*q->items));
         q->res.responses.items =
                 arena_alloc(&q->arena, (size_t)MAX(q->req->topics.n, 0) + 1, sizeof(*q->res.responses.items));
@@ -161,22 +163,29 @@ void reassign_forget(struct controller *c)
         list_init(&c->moving); /* its partitions are forgotten with the context */
 }
 
+static int16_t begin_error(int r)
+{
+        if (r == -E2BIG)
+                return KAFKA_INVALID_REQUEST;
+        return r < 0 ? KAFKA_UNKNOWN_SERVER_ERROR : KAFKA_NONE;
+}
+
 static void run_alter(struct controller *c, struct ctl_call *call, bool active)
 {
         struct move_request *q = container_of(call, struct move_request, call);
 
         q->res.error_message = WIRE_NULL_STR;
         q->res.allow_replication_factor_change = q->req->allow_replication_factor_change;
-        q->res.error_code = !active            ? KAFKA_NOT_CONTROLLER
-                            : begin(c, q) == 0 ? KAFKA_NONE
-                                               : KAFKA_UNKNOWN_SERVER_ERROR;
+        q->res.error_code = !active               ? KAFKA_NOT_CONTROLLER
+                            : requests_crowded(c) ? KAFKA_REQUEST_TIMED_OUT
+                                                  : begin_error(begin(c, q));
         if (q->res.error_code != KAFKA_NONE) {
                 q->res.responses.n = 0;
                 request_answer(q);
                 return;
         }
-        q->deadline_ms = loop_now_ms(c->loop) + MAX(q->req->timeout_ms, 0);
-        list_push_back(&c->moves, &q->node);
+        q->deadline_ms = requests_deadline(c, q->req->timeout_ms);
+        requests_wait_begin(c, &c->moves, &q->node);
         ctl_progress(c);
 }
 
@@ -210,6 +219,16 @@ struct list_request {
         struct arena arena;
         struct list_partition_reassignments_response res;
 };
+
+/* Those that are asked for are compared with those that move. */
+static bool asks_too_much(const struct controller *c, const struct list_partition_reassignments_request *req)
+{
+        size_t n = 0;
+
+        for (int32_t i = 0; i < req->topics.n; i++)
+                n += 1 + (size_t)MAX(req->topics.items[i].partition_indexes.n, 0);
+        return names_too_many(c, n);
+}
 
 static bool asked_for(const struct list_partition_reassignments_request *req, const struct ctx_partition *p)
 {
@@ -281,6 +300,10 @@ static void run_list(struct controller *c, struct ctl_call *call, bool active)
 
         q->res.error_message = WIRE_NULL_STR;
         q->res.error_code = active ? KAFKA_NONE : KAFKA_NOT_CONTROLLER;
+        if (active && asks_too_much(c, q->req)) {
+                q->res.error_code = KAFKA_INVALID_REQUEST;
+                active = false;
+        }
         if (active) {
                 q->res.topics.items =
                         arena_alloc(&q->arena, map_count(c->ctx.topics) + 1, sizeof(*q->res.topics.items));

@@ -13,9 +13,7 @@
 
 static void request_answer(struct create_request *q)
 {
-        if (list_linked(&q->node))
-                q->call.c->n_waiting--;
-        list_remove(&q->node);
+        requests_wait_end(q->call.c, &q->node);
         q->fn(&q->res, q->userdata);
         for (int32_t i = 0; i < q->n_items; i++) {
                 topics_release(q->call.c, &q->items[i]);
@@ -269,7 +267,7 @@ static int16_t admit(const struct controller *c, const struct create_request *q,
                 *ret_sentence = "too many topics in one request: at most 10000";
                 return KAFKA_INVALID_REQUEST;
         }
-        if (c->n_waiting >= TOPICS_MAX_WAITING) {
+        if (requests_crowded(c)) {
                 *ret_sentence = "too many requests to create or delete topics wait; ask again";
                 return KAFKA_REQUEST_TIMED_OUT;
         }
@@ -337,10 +335,8 @@ static void run(struct controller *c, struct ctl_call *call, bool active)
                 request_answer(q);
                 return;
         }
-        q->deadline_ms =
-                loop_now_ms(c->loop) + MIN(MAX(q->req->timeout_ms, 0), (int32_t)TOPICS_MAX_PATIENCE_MS);
-        list_push_back(&c->creations, &q->node);
-        c->n_waiting++;
+        q->deadline_ms = requests_deadline(c, q->req->timeout_ms);
+        requests_wait_begin(c, &c->creations, &q->node);
         q->open = q->n_items + 1;
         for (int32_t i = 0; i < q->n_items; i++)
                 begin_item(c, &q->items[i]);

@@ -209,9 +209,7 @@ static int16_t take_manual(struct controller *c, struct create_item *it, char er
                                        "partitions should be a consecutive 0-based integer sequence");
                         return KAFKA_INVALID_REPLICA_ASSIGNMENT;
                 }
-                /* Of one more than there are brokers one is wrong: longer lists need not be compared with
-                 * themselves. */
-                if (assignment_check(i, a->replicas, (int32_t)MIN(a->n_replicas, (size_t)n_brokers + 1),
+                if (assignment_check(i, a->replicas, (int32_t)a->n_replicas,
                                      (int32_t)it->topic.partitions[0].n_replicas, brokers, n_brokers, error,
                                      &fault) < 0)
                         return fault_codes[fault];

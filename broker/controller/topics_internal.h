@@ -1,5 +1,5 @@
-/* Shared by topics.c, topics_check.c and deletion.c, and by the senders: "has everybody been told what was
- * queued by now?" */
+/* Shared by the requests that wait (topics.c, deletion.c, partitions.c, elections.c, reassign_api.c), and by
+ * the senders: "has everybody been told what was queued by now?" */
 #pragma once
 
 #include "base/arena.h"
@@ -9,11 +9,43 @@
 
 /* Requests that wait cost memory and time: each is looked at whenever anything progresses. */
 #define TOPICS_MAX_PER_REQUEST 10000
-#define TOPICS_MAX_WAITING     500 /* requests that create or delete */
+#define TOPICS_MAX_WAITING     500 /* requests */
 #define PARTITIONS_MAX_PER_REQUEST                                                                           \
         50000 /* a topic's as well; what its znode can carry is checked when written */
-#define PARTITIONS_MAX_WAITING 200000          /* of all topics being created */
+#define PARTITIONS_MAX_WAITING 200000          /* that are being created */
 #define TOPICS_MAX_PATIENCE_MS (5 * 60 * 1000) /* whatever time-out a client asks for */
+
+/* @node: of a request, which waits from now on, and until requests_wait_end(). */
+static inline void requests_wait_begin(struct controller *c, struct list *waiting, struct list *node)
+{
+        list_push_back(waiting, node);
+        c->n_waiting++;
+}
+
+static inline void requests_wait_end(struct controller *c, struct list *node)
+{
+        if (list_linked(node))
+                c->n_waiting--;
+        list_remove(node);
+}
+
+/* Until when: not for ever, because there is room for so many. */
+static inline int64_t requests_deadline(const struct controller *c, int32_t timeout_ms)
+{
+        return loop_now_ms(c->loop) + MIN(MAX(timeout_ms, 0), TOPICS_MAX_PATIENCE_MS);
+}
+
+static inline bool requests_crowded(const struct controller *c)
+{
+        return c->n_waiting >= TOPICS_MAX_WAITING;
+}
+
+/* Each partition that a request names is looked at again and again: it may name those there are, and some by
+ * mistake, not a million that nobody knows. */
+static inline bool names_too_many(const struct controller *c, size_t n_partitions)
+{
+        return n_partitions > 2 * c->ctx.n_partitions + 1000;
+}
 
 struct sender_mark {
         int32_t broker_id;

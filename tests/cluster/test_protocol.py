@@ -533,6 +533,57 @@ class Topics(OneBroker):
         c.wait_for("it is gone", lambda: self.link.metadata([t])["topics"][0]["error"] == UNKNOWN_TOPIC)
 
 
+class Tools(OneBroker):
+    """CreatePartitions, ElectLeaders and reassignments with numbers that no tool would send."""
+
+    def grow(self, topics, validate_only=True):
+        body = k.array(
+            [
+                k.string(t, True) + k.i32(n) + k.array(None if ids is None else [k.array([k.i32(i) for i in x], True) + k.TAGS for x in ids], True) + k.TAGS
+                for t, n, ids in topics
+            ],
+            True,
+        )
+        r = self.link.ask(37, 2, body + k.i32(5000) + k.i8(validate_only) + k.TAGS)
+        r.i32()
+
+        def one():
+            x = r.string(), r.i16(), r.string()
+            r.tags()
+            return x
+
+        return [x[1] for x in r.array(one)]
+
+    def test_absurd_growth_is_refused(self):
+        t = self.topic()
+        for n in (1, 0, -1, -(1 << 31), (1 << 31) - 1):
+            self.assertEqual(self.grow([(t, n, None)]), [INVALID_PARTITIONS])
+        self.assertEqual(self.grow([("no-such", 3, None), ("", 3, None)]), [UNKNOWN_TOPIC] * 2)
+        self.assertEqual(self.grow([(t + "\0x", 3, None)]), [UNKNOWN_TOPIC])
+        self.assertEqual(self.grow([(t, 2, [[1, 1]])]), [INVALID_ASSIGNMENT])
+        self.assertEqual(self.grow([(t, 2, [[-1]])]), [INVALID_ASSIGNMENT])
+        self.assertEqual(self.grow([(t, 2, [])]), [INVALID_ASSIGNMENT])
+        self.assertEqual(self.grow([(t, 2, [list(range(100000))])]), [INVALID_ASSIGNMENT])
+        self.assertEqual(self.grow([(t, 2, None), (t, 3, None)]), [INVALID_REQUEST] * 2)
+        self.assertEqual(self.grow([(t, 2, None)]), [NONE])
+
+    def test_a_crowd_of_names_holds_nobody_up(self):
+        start = time.monotonic()
+        self.assertEqual(set(self.grow([(f"g{i}", 2, None) for i in range(100000)])), {INVALID_REQUEST})
+        many = k.array([k.string("x", True) + k.array([k.i32(i) for i in range(500000)], True) + k.TAGS], True)
+        r = self.link.ask(43, 2, k.i8(0) + many + k.i32(5000) + k.TAGS)
+        r.i32()
+        self.assertEqual(r.i16(), INVALID_REQUEST)
+        r = self.link.ask(46, 0, k.i32(5000) + many + k.TAGS)
+        r.i32()
+        self.assertEqual(r.i16(), INVALID_REQUEST)
+        moves = k.array([k.i32(i) + k.array([k.i32(1)], True) + k.TAGS for i in range(300000)], True)
+        r = self.link.ask(45, 0, k.i32(5000) + k.array([k.string("x", True) + moves + k.TAGS], True) + k.TAGS)
+        r.i32()
+        self.assertEqual(r.i16(), INVALID_REQUEST)
+        self.assertLess(time.monotonic() - start, 15)
+
+
 class Coordinators(OneBroker):
     def test_producer_ids_differ(self):
         ids = set()
