@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "admin/drain_body.h"
 #include "admin/http.h"
 #include "base/clock.h"
 #include "controller/controller.h"
@@ -101,70 +102,25 @@ static void on_drain(int16_t error, const struct drain_status *s, void *userdata
                 http_reply_json(r, s->stale ? MHD_HTTP_GONE : MHD_HTTP_OK, status_json(s));
 }
 
-/* The body of a PUT, all members optional. @o is borrowed by *ret. Returns NULL, or what is wrong with it. */
-static const char *parse_body(json_t *o, struct drain_request *ret)
-{
-        static const char *const known[] = {"epoch",        "drain_id",    "reason",
-                                            "requested_by", "deadline_ms", "replace"};
-        const char *key;
-        json_t *v;
-
-        if (!json_is_object(o))
-                return "the body must be a JSON object";
-        json_object_foreach(o, key, v)
-        {
-                size_t i = 0;
-
-                while (i < ARRAY_SIZE(known) && strcmp(known[i], key) != 0)
-                        i++;
-                if (i == ARRAY_SIZE(known))
-                        return "unknown member; known are epoch, drain_id, reason, requested_by, "
-                               "deadline_ms, replace";
-                if (i >= 1 && i <= 3 && (!json_is_string(v) || json_string_length(v) >= DRAIN_TEXT_SIZE))
-                        return "drain_id, reason and requested_by are strings of at most 255 bytes";
-                if ((i == 0 || i == 4) && !json_is_integer(v))
-                        return "epoch and deadline_ms are integers";
-                if (i == 5 && !json_is_boolean(v))
-                        return "replace is true or false";
-        }
-        v = json_object_get(o, "epoch");
-        ret->broker_epoch = v ? json_integer_value(v) : -1;
-        ret->drain_id = json_string_value(json_object_get(o, "drain_id"));
-        ret->reason = json_string_value(json_object_get(o, "reason"));
-        ret->requested_by = json_string_value(json_object_get(o, "requested_by"));
-        ret->replace = json_is_true(json_object_get(o, "replace"));
-        v = json_object_get(o, "deadline_ms");
-        if (v && (json_integer_value(v) < 0 || json_integer_value(v) > INT64_C(1000) * 86400 * 365))
-                return "deadline_ms is a number of milliseconds from now, at most a year";
-        ret->deadline_ms = v && json_integer_value(v) > 0 ? clock_real_ms() + json_integer_value(v) : 0;
-        return NULL;
-}
-
 void admin_put_drain(struct http_request *r)
 {
-        struct drain_request q = {.broker_id = r->id, .broker_epoch = -1};
-        json_error_t e;
-        json_t *o = r->body.len > 0
-                            ? json_loadb((const char *)r->body.data, r->body.len, JSON_REJECT_DUPLICATES, &e)
-                            : json_object();
-        const char *wrong;
-        char text[256];
+        struct drain_request q = {.broker_id = r->id};
+        char error[DRAIN_BODY_ERROR_SIZE];
+        struct drain_body b;
+        const char *code;
 
-        if (!o) {
-                (void)snprintf(text, sizeof(text), "the body is not JSON: line %d, column %d: %s", e.line,
-                               e.column, e.text);
-                http_reply_error(r, MHD_HTTP_BAD_REQUEST, "bad_json", text);
+        if (drain_body_parse(r->body.data, r->body.len, &b, &code, error) < 0) {
+                http_reply_error(r, MHD_HTTP_BAD_REQUEST, code, error);
                 return;
         }
-        wrong = parse_body(o, &q);
-        if (wrong) {
-                json_decref(o);
-                http_reply_error(r, MHD_HTTP_BAD_REQUEST, "bad_request", wrong);
-                return;
-        }
+        q.broker_epoch = b.epoch;
+        q.drain_id = b.drain_id;
+        q.reason = b.reason;
+        q.requested_by = b.requested_by;
+        q.replace = b.replace;
+        q.deadline_ms = b.deadline_ms > 0 ? clock_real_ms() + b.deadline_ms : 0;
         http_wait_begin(r);
         controller_drain_start(r->admin->env.controller, &q, on_drain, r); /* copies the strings */
-        json_decref(o);
 }
 
 void admin_get_drain(struct http_request *r)
