@@ -132,6 +132,47 @@ static void begin_epoch(struct producer *p, int16_t epoch)
         p->n = 0;
 }
 
+static int compare_times(const void *a, const void *b)
+{
+        int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+        return (x > y) - (x < y);
+}
+
+/* The time up to which a tenth of the producers were silent, or INT64_MIN when there is no memory to find
+ * out: then the next update tries again. */
+static int64_t silent_until(const struct producer_state *s)
+{
+        size_t n = map_count(s->by_id), i = 0, cursor = 0;
+        cleanup_with(freep) int64_t *times = calloc(n + 1, sizeof(*times));
+        void *p;
+
+        if (!times)
+                return INT64_MIN;
+        while (map_next(s->by_id, &cursor, NULL, NULL, &p))
+                times[i++] = ((struct producer *)p)->last_append_ms;
+        qsort(times, n, sizeof(*times), compare_times);
+        return times[n / 10];
+}
+
+/* Not @keep, and none that is reserved: an append is going on with it. */
+static void forget_some(struct producer_state *s, const struct producer *keep)
+{
+        size_t cursor = 0, left = map_count(s->by_id) / 10;
+        int64_t until_ms = silent_until(s);
+        void *value;
+
+        while (left > 0 && map_next(s->by_id, &cursor, NULL, NULL, &value)) {
+                struct producer *p = value;
+
+                if (p == keep || p->epoch < 0 || p->last_append_ms > until_ms)
+                        continue;
+                (void)map_remove_int(s->by_id, p->id); /* it is @p */
+                free(p);
+                left--;
+        }
+}
+
 int producer_state_update(struct producer_state *s, int64_t producer_id, int16_t epoch,
                           const struct producer_batch *b)
 {
@@ -147,6 +188,8 @@ int producer_state_update(struct producer_state *s, int64_t producer_id, int16_t
         }
         p->batches[p->n++] = *b;
         p->last_append_ms = b->timestamp_ms;
+        if (map_count(s->by_id) > PRODUCERS_MAX)
+                forget_some(s, p);
         return 0;
 }
 

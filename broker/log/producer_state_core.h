@@ -13,6 +13,11 @@
 
 #define PRODUCER_BATCHES 5 /* as many as clients may have in flight with idempotence */
 
+/* A batch of a hundred bytes with a producer id of its own costs three hundred for a day. Past so many the
+ * tenth that was longest silent is forgotten, as after the expiration: who sends again within minutes is not
+ * among them unless there are as many others that do. */
+#define PRODUCERS_MAX 10000
+
 struct producer_batch {
         int32_t first_sequence, last_sequence, offset_delta;
         int64_t last_offset, timestamp_ms; /* the broker's clock at the append */
@@ -35,8 +40,8 @@ int32_t producer_sequence_add(int32_t sequence, int32_t n);
 int producer_state_check(const struct producer_state *s, int64_t producer_id, int16_t epoch,
                          int32_t first_sequence, int32_t last_sequence, struct producer_batch *ret)
         must_check;
-/* It was appended (by a leader, or by a follower, which does not check). -ENOMEM: call
- * producer_state_reserve() first. */
+/* It was appended (by a leader, or by a follower, which does not check). May forget others (PRODUCERS_MAX).
+ * -ENOMEM: call producer_state_reserve() first. */
 int producer_state_update(struct producer_state *s, int64_t producer_id, int16_t epoch,
                           const struct producer_batch *b) must_check;
 /* After this the next producer_state_update() of @producer_id cannot fail. */

@@ -187,6 +187,29 @@ static void a_snapshot_with_any_byte_changed_or_missing_is_refused(void **state)
         }
 }
 
+static void so_many_producers_are_known_and_the_silent_go_first(void **state)
+{
+        cleanup_with(producer_state_freep) struct producer_state *s = producer_state_new();
+        struct producer_batch b = {.last_sequence = 0}, known;
+
+        (void)state;
+        assert_non_null(s);
+        assert_int_equal(producer_state_reserve(s, 999999), 0); /* an append of it is going on */
+        for (int64_t id = 0; id < 3 * PRODUCERS_MAX; id++) {
+                b.timestamp_ms = 1000 + id;
+                assert_int_equal(producer_state_update(s, id, 0, &b), 0);
+                assert_true(producer_state_count(s) <= PRODUCERS_MAX + 1);
+                b.timestamp_ms = 1000 + id; /* one that goes on all the time */
+                assert_int_equal(producer_state_update(s, 7, 0, &b), 0);
+        }
+        assert_true(producer_state_count(s) > PRODUCERS_MAX / 2);
+        assert_int_equal(producer_state_check(s, 7, 0, 0, 0, &known), 1);
+        assert_int_equal(producer_state_check(s, 3 * PRODUCERS_MAX - 1, 0, 0, 0, &known), 1);
+        assert_int_equal(producer_state_check(s, 0, 0, 5, 5, &known), 0); /* forgotten */
+        b.timestamp_ms = 1;
+        assert_int_equal(producer_state_update(s, 999999, 0, &b), 0);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -198,6 +221,7 @@ int main(void)
                 cmocka_unit_test(a_snapshot_gives_everything_back),
                 cmocka_unit_test(the_bytes_are_kafkas),
                 cmocka_unit_test(a_snapshot_with_any_byte_changed_or_missing_is_refused),
+                cmocka_unit_test(so_many_producers_are_known_and_the_silent_go_first),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
