@@ -39,7 +39,7 @@ def free_port():
     raise ClusterError("no free port found")
 
 
-def wait_for(what, condition, timeout=30.0, interval=0.02):
+def wait_for(what, condition, timeout=90.0, interval=0.02):
     """Poll @condition until it is truthy and return that; never a fixed sleep for a result."""
     deadline = time.monotonic() + timeout
     while True:
