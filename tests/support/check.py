@@ -148,7 +148,10 @@ STAGES = [
         python_tests("cluster", "build-asan", "test_basics.py", SANITIZED),
     ),
     ("systemd", "real systemd", python_tests("systemd", "build")),
+    ("hostile", "floods of clients and foreign znodes", python_tests("hostile", "build")),
 ]
+# Run only when named: their limits of memory and time do not yet hold on a machine that is busy otherwise.
+ON_REQUEST = {"hostile"}
 
 
 def main():
@@ -161,7 +164,7 @@ def main():
     LOGS.mkdir(parents=True, exist_ok=True)
     total = Count()
     for name, title, stage in STAGES:
-        if o.stage and name not in o.stage:
+        if name not in o.stage if o.stage else name in ON_REQUEST:
             continue
         (LOGS / f"{name}.log").write_bytes(b"")
         print(f"{name:<13} {title} …", flush=True)
