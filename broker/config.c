@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/parse.h"
+#include "session_core.h"
 
 #define AT(member) offsetof(struct broker_config, member)
 #define MINUTE_MS  (INT64_C(60) * 1000)
@@ -44,7 +45,21 @@ static const struct config_row rows[] = {
         {"zookeeper.session.timeout.ms", CONFIG_DURATION_MS, AT(zookeeper_session_timeout_ms), "18000", 1000,
          DAY_MS, .help = "Session timeout asked for; the servers may clamp it."},
         {"zookeeper.connection.timeout.ms", CONFIG_DURATION_MS, AT(zookeeper_connection_timeout_ms), "60000",
-         100, DAY_MS, .help = "How long start-up waits for ZooKeeper before it gives up."},
+         100, DAY_MS,
+         .help = "How long start-up waits for ZooKeeper before it gives up, and an attempt at a new session "
+                 "after a loss."},
+        {"zookeeper.session.expired.policy", CONFIG_ENUM, AT(session_expired_policy), "reconnect",
+         .choices = session_policy_names,
+         .help = "When the session has expired: reconnect (lead nothing, open a new session, register, and "
+                 "lead what the controller grants) or shutdown (stop, with exit status 75)."},
+        {"zookeeper.session.reconnect.max.attempts", CONFIG_INT32, AT(session_reconnect_max_attempts), "10",
+         1, INT32_MAX,
+         .help = "With reconnect: new sessions that may fail in a row before the broker stops, with exit "
+                 "status 75."},
+        {"zookeeper.session.reconnect.backoff.ms", CONFIG_DURATION_MS, AT(session_reconnect_backoff_ms),
+         "500", 1, 3600000,
+         .help = "With reconnect: the first attempt comes at a random moment within this time, the next ones "
+                 "after random pauses that grow to twenty times of it."},
 
         {"num.partitions", CONFIG_INT32, AT(num_partitions), "1", 1, 100000,
          .help = "Partitions of a topic created without a number."},

@@ -11,6 +11,9 @@ struct broker_config {
         char *state_change_log;
         char *zookeeper_connect;
         int64_t zookeeper_session_timeout_ms, zookeeper_connection_timeout_ms;
+        int session_expired_policy; /* enum session_expired_policy */
+        int32_t session_reconnect_max_attempts;
+        int64_t session_reconnect_backoff_ms;
 
         int32_t num_partitions, default_replication_factor, min_insync_replicas;
         bool auto_leader_rebalance;

@@ -11,7 +11,8 @@
 #include "config.h"
 #include "server.h"
 
-#define MAX_OVERRIDES 64
+#define MAX_OVERRIDES     64
+#define EXIT_SESSION_LOST 75 /* EX_TEMPFAIL: another start may do */
 
 static const char usage[] =
         "Usage: stepdown-broker [--config FILE] [--set KEY=VALUE]...\n"
@@ -27,7 +28,9 @@ static const char usage[] =
         "  --help             this text\n"
         "  --version\n"
         "\n"
-        "Exit status: 0 stopped as asked, 1 failed, 64 the command line or the configuration is wrong.\n";
+        "Exit status: 0 stopped as asked, 1 failed, 64 the command line or the configuration is wrong, 75 "
+        "the\n"
+        "ZooKeeper session was lost and is not, or could not be, replaced.\n";
 
 struct arguments {
         const char *config;
@@ -161,6 +164,8 @@ static int run(const struct broker_config *c)
         p.server = server_free(p.server);
         p.loop = loop_free(p.loop);
         closep(&p.signal_fd);
+        if (r == -EOWNERDEAD)
+                return EXIT_SESSION_LOST;
         return r < 0 ? 1 : 0;
 }
 

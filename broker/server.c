@@ -360,6 +360,7 @@ struct server *server_free(struct server *s)
         (void)loop_timer_remove(s->connect_timer);
         (void)loop_timer_remove(s->retry_timer);
         (void)loop_timer_remove(s->reopen_timer);
+        (void)loop_timer_remove(s->attempt_timer);
         (void)loop_timer_remove(s->handover_timer);
         (void)loop_timer_remove(s->deregister_timer);
         if (s->admin_token)

@@ -15,7 +15,8 @@ int server_new(struct loop *control_loop, const struct broker_config *c, struct 
 /* Begin the stop (R31): hand over leadership, then end; the loop is stopped when all is done. A second call
  * ends the hand-over at once. While logs are still being loaded the process ends here. @why: for the log. */
 void server_stop(struct server *s, const char *why);
-/* 0: stopped as asked; else -errno of what ended it, already logged. */
+/* 0: stopped as asked; else -errno of what ended it, already logged. -EOWNERDEAD: the ZooKeeper session was
+ * lost and is not to be, or could not be, replaced (F1). */
 int server_result(const struct server *s);
 struct server *server_free(struct server *s);
 DEFINE_FREEP(struct server, server_free)

@@ -10,6 +10,7 @@
 #include "net/net.h"
 #include "replica/replica_manager.h"
 #include "server.h"
+#include "session_core.h"
 #include "state_change_log.h"
 #include "topic_configs.h"
 #include "zk/producer_ids.h"
@@ -63,7 +64,8 @@ struct server {
         struct loop_timer *connect_timer; /* start-up gives up on ZooKeeper */
         struct loop_timer *retry_timer;   /* registration, or opening a session, is tried again */
         struct loop_timer *reopen_timer;  /* a new session is opened */
-        int64_t reopen_delay_ms;          /* last sleep before one, 0: none since the last registration */
+        struct loop_timer *attempt_timer; /* it has failed when it is not registered under by then */
+        struct session_recovery recovery;
         struct loop_timer *watchdog_timer;
 
         /* the hand-over (shutdown.c) */

@@ -1,8 +1,10 @@
-/* The broker and its ZooKeeper session: connect, check the cluster id, register, and again after an expiry.
+/* The broker and its ZooKeeper session: connect, check the cluster id, register, and again after an expiry
+ * (R80–R84, F1).
  *
  * A new session is a new broker epoch. When a session is lost everything that was led under it is given up
- * before a new one is opened, and is led again only when LeaderAndIsr says so (zk-fencing §2.5 rule 4): the
- * controller sees the new epoch as a bounce and elects anew. */
+ * before a new one is opened, and is led again only when LeaderAndIsr says so (zk-fencing §2.5 rule 4;
+ * docs/decisions/0003): the controller sees the new epoch as a bounce and elects anew. Under the policy
+ * `shutdown`, or when every attempt at a new session has failed, the broker stops instead, logs closed. */
 #include "server_internal.h"
 
 #include <errno.h>
@@ -13,11 +15,21 @@
 #include <systemd/sd-daemon.h>
 
 #include "base/clock.h"
+#include "base/metrics.h"
 #include "base/slog.h"
 
-#define RETRY_MS      500
-#define REOPEN_MIN_MS INT64_C(200)
-#define REOPEN_MAX_MS INT64_C(10000)
+#define RETRY_MS 500
+#define ATTEMPT_MARGIN_MS                                                                                    \
+        2000 /* beside the wait for a foreign owner of our id, which ends in an error of its own */
+
+METRIC_COUNTER(attempts, "stepdown_session_reconnect_attempts_total",
+               "New ZooKeeper sessions begun after one was lost");
+METRIC_COUNTER(attempts_failed, "stepdown_session_reconnect_failures_total",
+               "New ZooKeeper sessions given up before the broker was registered under them");
+METRIC_COUNTER(recovered, "stepdown_session_reconnects_total",
+               "Times the broker registered anew after a lost session");
+METRIC_GAUGE(lost, "stepdown_session_lost",
+             "1 from the loss of a session until the broker is registered under a new one");
 
 static int on_connect_timeout(struct loop *l, void *userdata)
 {
@@ -35,6 +47,7 @@ static int on_connect_timeout(struct loop *l, void *userdata)
 }
 
 static void begin_registration(struct server *s);
+static void attempt_failed(struct server *s, const char *why);
 static int adopt_cluster_id(struct server *s, const char *id);
 
 static int on_retry(struct loop *l, void *userdata)
@@ -45,6 +58,21 @@ static int on_retry(struct loop *l, void *userdata)
         if (s->state < SERVER_STOPPING && zk_is_connected(s->zk))
                 begin_registration(s);
         return 0;
+}
+
+static void on_recovered(struct server *s)
+{
+        loop_timer_disarm(s->attempt_timer);
+        if (s->state != SERVER_STARTING) {
+                metric_add(&recovered, 1);
+                slog_notice(
+                        "session-recovered",
+                        "the broker is registered anew; it leads what the controller grants it from here on",
+                        SL_INT("attempts", s->recovery.attempts));
+                server_status(s, "Serving");
+        }
+        metric_set(&lost, 0);
+        session_recovered(&s->recovery);
 }
 
 static void on_registered(const struct zk_registration_result *res, void *userdata)
@@ -58,6 +86,11 @@ static void on_registered(const struct zk_registration_result *res, void *userda
                 server_fail(s, res->error ? res->error : "registration was refused", res->r);
                 return;
         }
+        if (res->r < 0 && s->state != SERVER_STARTING) {
+                attempt_failed(s,
+                               res->error ? res->error : strerror(-res->r)); /* R84 d, after R82's attempts */
+                return;
+        }
         if (res->r < 0) {
                 slog_warning("registration-retry", "the broker could not register; trying again",
                              SL_STR("why", res->error ? res->error : ""), SL_ERR(res->r));
@@ -66,7 +99,7 @@ static void on_registered(const struct zk_registration_result *res, void *userda
         }
         if (adopt_cluster_id(s, res->cluster_id) < 0)
                 return;
-        s->reopen_delay_ms = 0;
+        on_recovered(s);
         atomic_store(&s->broker_epoch, res->broker_epoch);
         replica_manager_set_broker_epoch(s->replicas, res->broker_epoch);
         api_control_resume(s->api); /* requests for an older epoch are now told from those for this one */
@@ -176,40 +209,111 @@ static void begin_registration(struct server *s)
 
 /* --- a lost session --- */
 
+/* Registered by then, or it has failed: ZooKeeper may be silent, or answer nothing but the connect. */
+static int64_t attempt_time_ms(const struct server *s)
+{
+        return MAX(s->config->zookeeper_connection_timeout_ms,
+                   zk_negotiated_timeout_ms(s->zk) * 5 / 4 + ATTEMPT_MARGIN_MS);
+}
+
 static int on_reopen(struct loop *l, void *userdata)
 {
         struct server *s = userdata;
 
         (void)l;
-        if (zk_reopen(s->zk) < 0)
+        metric_add(&attempts, 1);
+        if (zk_reopen(s->zk) < 0) {
                 server_fail(s, "a new ZooKeeper session could not be started", -ENOMEM);
+                return 0;
+        }
+        if (s->state == SERVER_RUNNING)
+                loop_timer_arm(s->attempt_timer, attempt_time_ms(s), 0);
         return 0;
 }
 
-/* Soon the first time, for the broker leads nothing until it is back; then with decorrelated jitter, for
- * sessions of all brokers are lost together and one that is lost again at once must not make a loop of it
- * (R81, R82). */
-static void reopen_later(struct server *s)
+static void stop_for_good(struct server *s, const struct session_step *step, const char *why)
 {
-        int64_t last = MAX(s->reopen_delay_ms, REOPEN_MIN_MS),
-                span = MIN(last * 3, REOPEN_MAX_MS) - REOPEN_MIN_MS;
+        char what[1024];
+
+        if (step->verdict == SESSION_NOT_WANTED)
+                (void)snprintf(
+                        what, sizeof(what),
+                        "%s, and zookeeper.session.expired.policy is shutdown: the broker stops, other "
+                        "replicas lead its partitions; start it again when ZooKeeper at %s is well",
+                        why, s->config->zookeeper_connect);
+        else
+                (void)snprintf(
+                        what, sizeof(what),
+                        "no new ZooKeeper session in %d attempts (zookeeper.session.reconnect.max.attempts), "
+                        "at last: %s; the broker stops; see whether ZooKeeper at %s answers, then start it "
+                        "again",
+                        step->attempt, why, s->config->zookeeper_connect);
+        server_fail(s, what, -EOWNERDEAD);
+}
+
+/* R82; @why: what ended the last session or attempt. */
+static void next_attempt(struct server *s, const char *why)
+{
+        const struct session_policy policy = {
+                .policy = (enum session_expired_policy)s->config->session_expired_policy,
+                .max_attempts = s->config->session_reconnect_max_attempts,
+                .backoff_ms = s->config->session_reconnect_backoff_ms,
+        };
+        struct session_step step;
         uint32_t random = 0;
 
         (void)!getrandom(&random, sizeof(random), GRND_NONBLOCK); /* it only spreads them */
-        if (s->reopen_delay_ms == 0)
-                s->reopen_delay_ms = 1 + random % REOPEN_MIN_MS;
-        else
-                s->reopen_delay_ms = REOPEN_MIN_MS + (int64_t)((uint64_t)random * (uint64_t)(span + 1) >> 32);
-        loop_timer_arm(s->reopen_timer, s->reopen_delay_ms, 0);
+        step = s->state == SERVER_STARTING ? session_next_at_start(&policy, &s->recovery, random)
+                                           : session_next(&policy, &s->recovery, random);
+        if (step.verdict != SESSION_TRY) {
+                stop_for_good(s, &step, why);
+                return;
+        }
+        slog_notice("session-attempt", "a new ZooKeeper session is opened after a pause", SL_STR("why", why),
+                    SL_INT("attempt", step.attempt), SL_INT("max_attempts", policy.max_attempts),
+                    SL_INT("pause_ms", step.delay_ms));
+        server_status(s, "ZooKeeper session lost: leading nothing until there is a new one");
+        loop_timer_arm(s->reopen_timer, step.delay_ms, 0);
 }
 
-static void on_session_lost(struct server *s)
+static void attempt_failed(struct server *s, const char *why)
 {
-        int32_t n;
+        char reason[600];
 
-        atomic_store(&s->broker_epoch, -1);
+        (void)snprintf(reason, sizeof(reason), "%s", why);
+        metric_add(&attempts_failed, 1);
+        zk_abandon(s->zk);
         s->registering = false;
         loop_timer_disarm(s->retry_timer);
+        loop_timer_disarm(s->attempt_timer);
+        next_attempt(s, reason);
+}
+
+static int on_attempt_timeout(struct loop *l, void *userdata)
+{
+        struct server *s = userdata;
+        char why[96];
+
+        (void)l;
+        if (s->state != SERVER_RUNNING || atomic_load(&s->broker_epoch) >= 0)
+                return 0;
+        (void)snprintf(why, sizeof(why), "the broker was not registered within %lld ms",
+                       (long long)attempt_time_ms(s));
+        attempt_failed(s, why);
+        return 0;
+}
+
+static void on_session_lost(struct server *s, const char *why)
+{
+        bool registered = atomic_exchange(&s->broker_epoch, -1) >= 0;
+        int32_t n;
+
+        s->registering = false;
+        loop_timer_disarm(s->retry_timer);
+        loop_timer_disarm(s->attempt_timer);
+        metric_set(&lost, 1);
+        if (!registered)
+                metric_add(&attempts_failed, 1);
         /* What a controller sent to the broker of the lost session, and we have not done yet, must not bring
          * back the leadership that is given up here: it waits until the new epoch refuses it (D2). */
         api_control_pause(s->api);
@@ -222,7 +326,7 @@ static void on_session_lost(struct server *s)
         if (s->state == SERVER_HANDING_OVER)
                 server_on_handover_session_lost(s);
         else
-                reopen_later(s);
+                next_attempt(s, why);
 }
 
 void server_on_zk_event(enum zk_event e, void *userdata)
@@ -243,8 +347,10 @@ void server_on_zk_event(enum zk_event e, void *userdata)
                              "the connection to ZooKeeper is lost; serving within the lease");
                 break;
         case ZK_EXPIRED:
-        case ZK_AUTH_FAILED:
-                on_session_lost(s);
+                on_session_lost(s, "the ZooKeeper session expired");
+                break;
+        case ZK_AUTH_FAILED: /* KAFKA-13461: a client that is dead for good must not go unnoticed */
+                on_session_lost(s, "ZooKeeper refused the session's credentials");
                 break;
         }
 }
@@ -258,6 +364,12 @@ int server_init_session(struct server *s)
                 r = loop_add_timer(s->control_loop, on_retry, s, &s->retry_timer);
         if (r == 0)
                 r = loop_add_timer(s->control_loop, on_reopen, s, &s->reopen_timer);
+        if (r == 0)
+                r = loop_add_timer(s->control_loop, on_attempt_timeout, s, &s->attempt_timer);
+        metrics_register(&attempts);
+        metrics_register(&attempts_failed);
+        metrics_register(&recovered);
+        metrics_register(&lost);
         return r;
 }
 

@@ -167,7 +167,7 @@ int server_init_take_down(struct server *s)
 void server_take_down(struct server *s)
 {
         struct loop_timer *const timers[] = {s->connect_timer, s->retry_timer, s->reopen_timer,
-                                             s->handover_timer};
+                                             s->attempt_timer, s->handover_timer};
 
         server_set_state(s, SERVER_STOPPING);
         (void)sd_notify(0, "STOPPING=1\nSTATUS=Leaving the cluster");

@@ -2,7 +2,7 @@
  *
  *   PATHS -> CLUSTER_ID -> CREATE -> (done)
  *                            ^  '-> INSPECT -> ours: UPDATE -> (done)
- *                            |         |'----> of an earlier session of ours: DELETE -> CREATE
+ *                            |         |'----> of an earlier session of ours: WAIT, then DELETE -> CREATE
  *                            |         '-----> foreign: WAIT (watch and deadline) --.
  *                            '------------------------------------------------------'
  */
@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/slog.h"
@@ -50,7 +51,8 @@ static const char *const skeleton[] = {
         "/cluster",
 };
 
-#define RETRY_MS 100 /* after an operation whose outcome is unknown */
+#define RETRY_MS     100  /* after an operation whose outcome is unknown */
+#define OWN_GRACE_MS 1000 /* for the node of an earlier session of ours to go by itself */
 
 struct registration {
         struct zk *z;
@@ -66,8 +68,8 @@ struct registration {
         int outstanding; /* of STEP_PATHS */
         int paths_r;
         const char *paths_failed;
-        int64_t wait_until_ms; /* 0: no foreign owner was seen */
-        int64_t foreign_session;
+        int64_t wait_until_ms; /* 0: no owner but the current session was seen */
+        int64_t awaited_session;
         char cluster_id[ZNODE_SMALL_SIZE];
 };
 
@@ -278,15 +280,20 @@ static void fail_foreign(struct registration *g, const struct zk_result *res, co
 {
         struct znode_broker other = {0};
         const struct znode_endpoint *e = NULL;
-        char text[512];
+        char text[512], since[32] = "an unknown time";
+        struct tm tm;
+        time_t at;
 
         if (res->data && znode_broker_decode(res->data, res->data_len, &other) == 0)
                 e = znode_broker_endpoint(&other, NULL);
+        at = (time_t)(other.timestamp_ms / 1000);
+        if (at > 0 && gmtime_r(&at, &tm))
+                (void)strftime(since, sizeof(since), "%Y-%m-%dT%H:%M:%SZ", &tm);
         (void)snprintf(text, sizeof(text),
-                       "broker id %d is in use: %s belongs to session 0x%llx, host %s port %u, %s; "
+                       "broker id %d is in use: %s belongs to session 0x%llx, host %s port %u, since %s, %s; "
                        "give each broker a broker.id of its own",
                        g->broker_id, g->path, (unsigned long long)res->stat.ephemeral_owner,
-                       e ? e->host : "unknown", e ? e->port : 0U, why); /* cut if need be */
+                       e ? e->host : "unknown", e ? e->port : 0U, since, why); /* cut if need be */
         znode_broker_done(&other);
         finish(g, -EEXIST, -1, text);
 }
@@ -298,16 +305,39 @@ static void on_foreign(struct registration *g, const struct zk_result *res)
 
         if (g->wait_until_ms == 0) {
                 g->wait_until_ms = now_ms + timeout_ms + timeout_ms / 4 + 1000;
-                g->foreign_session = res->stat.ephemeral_owner;
+                g->awaited_session = res->stat.ephemeral_owner;
                 slog_notice("broker-id-taken", "waiting for an older session to release this broker id",
-                            SL_INT("broker", g->broker_id), SL_INT("session", g->foreign_session));
+                            SL_INT("broker", g->broker_id), SL_INT("session", g->awaited_session));
         }
-        if (res->stat.ephemeral_owner != g->foreign_session)
+        if (res->stat.ephemeral_owner != g->awaited_session)
                 fail_foreign(g, res, "which registered while we waited");
         else if (now_ms >= g->wait_until_ms)
                 fail_foreign(g, res, "which is alive");
         else
                 start_step(g, STEP_WAIT);
+}
+
+/* Of an earlier session of this very process. Commonly its deletion is under way, and whoever else waits for
+ * it must have the same chance (R84 b): a delete of ours could hit the node of a broker that came in between,
+ * for the first version of each is the same. What has not gone within the grace is not going: a session that
+ * we gave up but that lives on, or a leftover (ZOOKEEPER-2985). That is replaced, in the exact version just
+ * read with its owner; never by name or host (KAFKA-7165). */
+static void on_own_old(struct registration *g, const struct zk_result *res)
+{
+        int64_t now_ms = clock_mono_ms();
+
+        if (g->wait_until_ms == 0 || g->awaited_session != res->stat.ephemeral_owner) {
+                g->wait_until_ms = now_ms + OWN_GRACE_MS;
+                g->awaited_session = res->stat.ephemeral_owner;
+                slog_info("own-registration-left", "an earlier session of this broker still holds its id",
+                          SL_INT("broker", g->broker_id), SL_INT("session", g->awaited_session));
+        }
+        if (now_ms < g->wait_until_ms) {
+                start_step(g, STEP_WAIT);
+                return;
+        }
+        g->step = STEP_DELETE;
+        submitted(g, zk_delete(g->z, g->loop, g->path, res->stat.version, on_deleted, g));
 }
 
 static void on_inspected(const struct zk_result *res, void *userdata)
@@ -330,9 +360,7 @@ static void on_inspected(const struct zk_result *res, void *userdata)
                                   zk_set(g->z, g->loop, g->path, g->data, res->stat.version, on_updated, g));
                 }
         } else if (zk_session_is_own(g->z, owner)) {
-                /* Never by name alone: between the read and the delete it may become another's (R83). */
-                g->step = STEP_DELETE;
-                submitted(g, zk_delete(g->z, g->loop, g->path, res->stat.version, on_deleted, g));
+                on_own_old(g, res);
         } else {
                 on_foreign(g, res);
         }

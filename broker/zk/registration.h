@@ -21,10 +21,10 @@ typedef void (*zk_registration_fn)(const struct zk_registration_result *res, voi
  *
  * When the node exists already (R83, R84): owned by the current session, it is ours, an earlier create whose
  * reply was lost; owned by an earlier session of this same @z (it may outlive its session, ZOOKEEPER-2985),
- * it is deleted with its exact version and created anew (KAFKA-7165, KAFKA-14845); owned by anybody else,
- * wait for its deletion, for the negotiated session timeout plus a quarter and a second, then -EEXIST:
- * another broker lives under this id, `error` names its session, host and port. An owner that changes
- * meanwhile is alive: -EEXIST at once.
+ * wait a second for its deletion, then delete it in its exact version, and create anew (KAFKA-7165,
+ * KAFKA-14845); owned by anybody else, wait for its deletion, for the negotiated session timeout plus a
+ * quarter and a second, then -EEXIST: another broker lives under this id, `error` names its session, host and
+ * port and since when. An owner that changes meanwhile is alive: -EEXIST at once.
  *
  * Connection losses are retried as long as the session lives. Other results: -EOWNERDEAD the session expired,
  * -ECANCELED the zk was freed, -EBADMSG /cluster/id is not readable, or what ZooKeeper said (-EPERM …).

@@ -61,6 +61,11 @@ DEFINE_FREEP(struct zk, zk_free)
 int zk_reopen(struct zk *z)
         must_check; /* new session after EXPIRED or AUTH_FAILED; outstanding ops got -EOWNERDEAD */
 
+/* [event loop] Give up the session, or the attempt at one: what is outstanding ends with -EOWNERDEAD, no
+ * event comes, events not yet delivered are dropped, and zk_reopen() may follow. At the server the session
+ * may live on until its timeout. Nothing after EXPIRED, AUTH_FAILED or zk_free(). */
+void zk_abandon(struct zk *z);
+
 bool zk_is_connected(const struct zk *z);  /* [any thread] a hint, never a fence */
 int64_t zk_session_id(const struct zk *z); /* 0 before the first connect */
 int64_t zk_negotiated_timeout_ms(const struct zk *z);

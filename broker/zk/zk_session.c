@@ -22,7 +22,7 @@ static const struct {
         const char *name;
         unsigned next; /* bit set of allowed successors */
 } states[N_ZK_STATES] = {
-        [ZKS_STARTING] = {"starting", 1U << ZKS_CONNECTING | 1U << ZKS_CLOSED},
+        [ZKS_STARTING] = {"starting", 1U << ZKS_CONNECTING | 1U << ZKS_EXPIRED | 1U << ZKS_CLOSED},
         [ZKS_CONNECTING] = {"connecting", 1U << ZKS_PREPARING | 1U << ZKS_CONNECTED | 1U << ZKS_EXPIRED |
                                                   1U << ZKS_AUTH_FAILED | 1U << ZKS_CLOSED},
         [ZKS_PREPARING] = {"preparing", 1U << ZKS_CONNECTING | 1U << ZKS_CONNECTED | 1U << ZKS_EXPIRED |
@@ -171,23 +171,30 @@ static void on_lost(struct zk *z)
         zk_emit(z, ZK_DISCONNECTED);
 }
 
-/* The session is over: everything that depends on it hears so now, the handle is closed by our own thread. */
+/* Everything that depends on the session hears so now, the handle is closed by our own thread. */
+static void end_session(struct zk *z, enum zk_state to)
+{
+        zk_set_state(z, to);
+        atomic_store(&z->lease_deadline_ms, 0);
+        zk_fail_sent(z, -EOWNERDEAD);
+        zk_fail_queued(z, -EOWNERDEAD);
+        if (!z->h)
+                return;
+        zk_watches_fire(z->h);
+        list_push_back(&z->retired, &z->h->node);
+        z->h = NULL;
+        zk_post_work(z);
+}
+
 void zk_session_over(struct zk *z, enum zk_state to)
 {
         if (z->state != ZKS_CONNECTING && z->state != ZKS_PREPARING && z->state != ZKS_CONNECTED)
                 return;
-        zk_set_state(z, to);
-        atomic_store(&z->lease_deadline_ms, 0);
         metric_add(&zk_metric_expired, to == ZKS_EXPIRED ? 1 : 0);
         slog_warning("zk-session-over", "ZooKeeper session is over", SL_STR("why", states[to].name),
                      SL_INT("session", atomic_load(&z->session_id)));
-        zk_fail_sent(z, -EOWNERDEAD);
-        zk_fail_queued(z, -EOWNERDEAD);
-        zk_watches_fire(z->h);
-        list_push_back(&z->retired, &z->h->node);
-        z->h = NULL;
+        end_session(z, to);
         zk_emit(z, to == ZKS_EXPIRED ? ZK_EXPIRED : ZK_AUTH_FAILED);
-        zk_post_work(z);
 }
 
 static void on_session_event(zhandle_t *zh, int type, int state, const char *path, void *ctx)
@@ -499,6 +506,15 @@ int zk_reopen(struct zk *z)
         }
         zk_unlock(z);
         return r;
+}
+
+void zk_abandon(struct zk *z)
+{
+        (void)pthread_mutex_lock(&z->lock);
+        z->n_events = 0;
+        if (z->state != ZKS_EXPIRED && z->state != ZKS_AUTH_FAILED && z->state != ZKS_CLOSED)
+                end_session(z, ZKS_EXPIRED);
+        zk_unlock(z);
 }
 
 /* Let what was sent come back, for a while: a write whose outcome is known is worth more than a quick close.

@@ -305,6 +305,38 @@ static void a_host_name_is_resolved_and_an_unreachable_server_does_not_block(voi
         seen_free(s);
 }
 
+/* R82: an attempt that came to nothing is given up, connected or not, and the next one is a new session. */
+static void an_abandoned_session_ends_what_waits_says_nothing_and_can_be_replaced(void **state)
+{
+        struct proxy *p = proxy_new();
+        struct client *c = client_new_at(proxy_address(p), 6000, 0);
+        struct seen *s = seen_new();
+        int64_t first;
+
+        (void)state;
+        client_connected(c);
+        first = zk_session_id(c->z);
+        proxy_refuse(p);
+        client_wait_event(c, ZK_DISCONNECTED, 1);
+        assert_int_equal(zk_get(c->z, c->loop, "/", NULL, on_seen, s), 0);
+
+        zk_abandon(c->z);
+
+        assert_int_equal(seen_wait(s), -EOWNERDEAD);
+        assert_false(zk_lease_valid(c->z));
+        assert_int_equal(zk_reopen(c->z), 0);
+        zk_abandon(c->z); /* before there is a handle, or while it connects */
+        assert_int_equal(zk_reopen(c->z), 0);
+        proxy_accept(p);
+        client_wait_event(c, ZK_CONNECTED, 2);
+        assert_int_not_equal(zk_session_id(c->z), first);
+        assert_true(zk_session_is_own(c->z, first));
+        assert_int_equal(c->events[ZK_EXPIRED], 0);
+        client_free(c);
+        proxy_free(p);
+        seen_free(s);
+}
+
 static void an_unwatched_watch_stays_silent(void **state)
 {
         struct client *c = client_new(6000, 0);
@@ -395,6 +427,7 @@ int main(int argc, char **argv)
                 TEST(what_waits_for_the_connection_is_sent_when_it_is_back),
                 TEST(the_lease_advances_by_heartbeats_alone),
                 TEST(a_host_name_is_resolved_and_an_unreachable_server_does_not_block),
+                TEST(an_abandoned_session_ends_what_waits_says_nothing_and_can_be_replaced),
                 TEST(an_unwatched_watch_stays_silent),
                 TEST(a_delay_ends_by_itself_or_with_the_session_or_the_handle),
                 TEST(it_may_be_freed_from_a_callback_of_its_own),
