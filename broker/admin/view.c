@@ -225,6 +225,8 @@ void admin_get_readyz(struct http_request *r)
                 why = s.state;
         else if (!s.lease_valid)
                 why = "fenced: no confirmed ZooKeeper session";
+        else if (s.epoch < 0)
+                why = "not registered: the ZooKeeper session was lost";
         else if (!s.in_sync)
                 why = "catching up: not every replica here is in sync";
         if (why)
