@@ -148,6 +148,13 @@ static bool lease_valid(void *userdata)
         return zk_lease_valid(s->zk);
 }
 
+static void replica_offline(void *userdata)
+{
+        struct server *s = userdata;
+
+        dir_report_wanted(s->dir_report);
+}
+
 static bool broker_endpoint(void *userdata, int32_t id, char host[METADATA_HOST_SIZE], uint16_t *ret_port)
 {
         struct server *s = userdata;
@@ -247,6 +254,7 @@ void server_fill_replica_ops(struct server *s, struct replica_ops *ret)
                 .userdata = s,
                 .alter_partition = alter_partition,
                 .lease_valid = lease_valid,
+                .replica_offline = replica_offline,
                 .broker_endpoint = broker_endpoint,
                 .state_change = broker_state_change,
         };

@@ -6,6 +6,7 @@
 #include "blocking.h"
 #include "controller/controller.h"
 #include "controller_link.h"
+#include "dir_report.h"
 #include "log/log_manager.h"
 #include "net/net.h"
 #include "replica/replica_manager.h"
@@ -51,6 +52,7 @@ struct server {
         struct zk *zk;
         struct topic_configs *topic_configs;
         struct producer_ids *producer_ids;
+        struct dir_report *dir_report;
         struct controller *controller;
         struct controller_link *link;
         struct state_change_log *state_changes;

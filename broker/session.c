@@ -104,6 +104,7 @@ static void on_registered(const struct zk_registration_result *res, void *userda
         replica_manager_set_broker_epoch(s->replicas, res->broker_epoch);
         api_control_resume(s->api); /* requests for an older epoch are now told from those for this one */
         topic_configs_on_session(s->topic_configs);
+        dir_report_on_session(s->dir_report);
         controller_on_registered(s->controller, res->broker_epoch);
         slog_info("broker-registered", "the broker is registered", SL_INT("broker", s->config->broker_id),
                   SL_INT("broker_epoch", res->broker_epoch), SL_INT("session", res->session_id));

@@ -152,6 +152,8 @@ static int start_helpers(struct server *s)
         if (r == 0)
                 r = producer_ids_new(s->zk, s->control_loop, s->config->broker_id, &s->producer_ids);
         if (r == 0)
+                r = dir_report_new(s->zk, s->control_loop, s->config->broker_id, &s->dir_report);
+        if (r == 0)
                 r = controller_link_new(s->control_loop, s->controller, &s->link);
         return r;
 }

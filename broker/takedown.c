@@ -98,6 +98,7 @@ static void free_modules(struct server *s)
         s->topic_configs = topic_configs_free(s->topic_configs);
         s->api = api_free(s->api); /* answers the controller's requests that nobody served any more */
         s->replicas = replica_manager_free(s->replicas);
+        s->dir_report = dir_report_free(s->dir_report);
         s->metadata = metadata_cache_free(s->metadata);
         next_step(s);
 }

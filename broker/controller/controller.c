@@ -70,6 +70,7 @@ static void forget_cluster(struct controller *c)
         topics_forget(c);
         growths_forget(c);
         elections_forget(c);
+        log_dirs_forget(c);
         reassign_forget(c);
         deletion_forget(c);
         drain_forget(c);

@@ -47,6 +47,7 @@ enum ctl_watch_kind {
         WATCH_DELETIONS,
         WATCH_ELECTIONS,
         WATCH_REASSIGNMENTS,
+        WATCH_LOG_DIRS,
         N_CTL_WATCHES
 };
 #define WRITER_MAX_PARTITIONS 250          /* a multi */
@@ -72,6 +73,11 @@ struct tool_znode {
         bool pending; /* @list is what it asks for */
         int32_t version;
         struct znode_partition_list list;
+};
+
+struct dir_events { /* reports of failed log directories */
+        bool reading, again;
+        size_t pending; /* reads under way */
 };
 
 struct brokers {
@@ -133,6 +139,7 @@ struct controller {
         struct list moving;    /* ctx_partition whose reassignment has something to be done */
         uint64_t moves_pass;
         struct tool_znode elections_znode, moves_znode;
+        struct dir_events dir_events;
         struct loop_timer *rebalance;
         struct map *topic_watches; /* topic name -> watched; of any term */
         size_t topic_watch_bytes;
@@ -386,6 +393,10 @@ void tool_znode_forget(struct tool_znode *z);
 void tool_znode_read(struct controller *c, enum ctl_watch_kind kind);
 /* z->list is what is left to be done: write it, or delete the node when there is nothing. */
 void tool_znode_write(struct controller *c, enum ctl_watch_kind kind);
+
+/* --- log_dirs.c --- */
+void log_dirs_on_changed(struct controller *c);
+void log_dirs_forget(struct controller *c); /* resignation */
 
 /* --- elections.c, rebalance.c --- */
 void elections_on_znode(struct controller *c);

@@ -239,21 +239,26 @@ static struct ctx_partition *item_of(struct sender *s, const struct uuid *topic_
         return t ? ctx_topic_partition(t, number) : NULL;
 }
 
-static void on_lai_error(struct sender *s, struct ctx_partition *p, int16_t error)
+static bool on_lai_error(struct sender *s, struct ctx_partition *p, int16_t error)
 {
         struct ctx_slot *slot = p ? ctx_slot(p, s->broker->id) : NULL;
 
         if (!slot || error != KAFKA_STORAGE_ERROR || slot->dir_offline)
-                return; /* STALE_CONTROLLER_EPOCH: it has this leader epoch already */
+                return false; /* STALE_CONTROLLER_EPOCH: it has this leader epoch already */
         slot->dir_offline = true;
         slog_warning("replica-offline", "a replica's log directory is offline",
                      SL_STR("topic", p->topic->name), SL_INT("partition", p->number),
                      SL_INT("broker", s->broker->id));
         writer_mark(s->c, p, WRITER_URGENT);
+        sender_announce_metadata(s->c, p); /* an offline replica, also where the election changes nothing */
+        return true;
 }
 
-static void settle_lai(struct sender *s, const struct leader_and_isr_response *res)
+/* Whether replicas were found to be offline: other brokers have metadata to be told. */
+static bool settle_lai(struct sender *s, const struct leader_and_isr_response *res)
 {
+        bool offline = false;
+
         for (size_t i = 0; i < s->n_items; i++) {
                 struct ctx_slot *slot = ctx_slot(s->items[i], s->broker->id);
 
@@ -266,12 +271,13 @@ static void settle_lai(struct sender *s, const struct leader_and_isr_response *r
                                 &res->topics.items[i].partition_errors.items[k];
 
                         if (e->error_code != KAFKA_NONE)
-                                on_lai_error(s,
-                                             item_of(s, &res->topics.items[i].topic_id, WIRE_NULL_STR,
-                                                     e->partition_index),
-                                             e->error_code);
+                                offline |= on_lai_error(s,
+                                                        item_of(s, &res->topics.items[i].topic_id,
+                                                                WIRE_NULL_STR, e->partition_index),
+                                                        e->error_code);
                 }
         s->full_due = s->full_due && !s->sent_full;
+        return offline;
 }
 
 static int16_t stop_error_of(const struct stop_replica_response *res, const struct ctx_partition *p)
@@ -322,14 +328,17 @@ static int16_t error_of(const struct sender *s, const void *response)
 static void settle(struct sender *s, const void *response)
 {
         struct controller *c = s->c;
+        bool offline = false;
 
         if (s->kind == KIND_LAI)
-                settle_lai(s, response);
+                offline = settle_lai(s, response);
         else if (s->kind == KIND_STOP)
                 settle_stop(s, response);
         unref_items(c, s);
         s->acked[s->kind] = s->taken;
         s->attempts = 0;
+        if (offline)
+                sender_kick_all(c); /* only now: @s itself may send as well */
         ctl_progress(c);
 }
 

@@ -84,6 +84,7 @@ static void activate(struct controller *c)
         /* KAFKA-840: what tools have asked for while nobody was controller. */
         tool_znode_read(c, WATCH_ELECTIONS);
         tool_znode_read(c, WATCH_REASSIGNMENTS);
+        log_dirs_on_changed(c);
         rebalance_start(c);
         ctl_progress(c);
 }

@@ -28,6 +28,7 @@ static void (*const watch_fns[N_CTL_WATCHES])(struct controller *c) = {
         [WATCH_CONTROLLER] = elector_check,        [WATCH_BROKERS] = brokers_refresh,
         [WATCH_TOPICS] = loader_on_topics_changed, [WATCH_DELETIONS] = loader_on_deletions_changed,
         [WATCH_ELECTIONS] = elections_on_znode,    [WATCH_REASSIGNMENTS] = reassign_on_znode,
+        [WATCH_LOG_DIRS] = log_dirs_on_changed,
 };
 
 static void deliver(struct zk_call *call, const struct zk_result *res)

@@ -59,6 +59,8 @@ void partition_go_offline(struct partition *p, int r)
                    "a replica goes offline after an I/O error; its broker must be restarted",
                    SL_STR("topic", p->topic), SL_INT("partition", p->index), SL_ERR(r));
         partition_set_role(p, REPLICA_OFFLINE);
+        if (p->env->went_offline)
+                p->env->went_offline(p->env->userdata);
 }
 
 bool partition_lease_valid(const struct partition *p)
@@ -367,6 +369,7 @@ static int16_t append_error(int r)
                 {-ESTALE, KAFKA_INVALID_PRODUCER_EPOCH},
                 {-EIO, KAFKA_STORAGE_ERROR},
                 {-ENOSPC, KAFKA_STORAGE_ERROR},
+                {-EMFILE, KAFKA_STORAGE_ERROR},         /* passes: clients try again */
                 {-EPERM, KAFKA_NOT_LEADER_OR_FOLLOWER}, /* the log knows a later epoch than ours */
         };
 

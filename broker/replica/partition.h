@@ -25,6 +25,8 @@ struct partition_env { /* the same for all partitions of a broker; outlives them
         int32_t broker_id;
         int64_t lag_max_ms;
         bool (*lease_valid)(void *userdata); /* NULL: always (F2) */
+        /* A replica has gone offline. Called under its lock: only to post. NULL allowed. */
+        void (*went_offline)(void *userdata);
         void *userdata;
 };
 

@@ -117,11 +117,12 @@ static int answer_locked(struct partition *p, const struct partition_answer *a,
         return 0;
 }
 
-/* -ERANGE and -EBADMSG are the leader's bytes, -ENOSPC passes; after anything else the log is in doubt. */
+/* -ERANGE and -EBADMSG are the leader's bytes, -ENOSPC and -EMFILE pass; after anything else the log is in
+ * doubt. */
 static bool is_fatal(int r)
 {
         return r < 0 && r != -ERANGE && r != -EBADMSG && r != -EPROTO && r != -EINVAL && r != -ENOMEM &&
-               r != -ENOSPC;
+               r != -ENOSPC && r != -EMFILE;
 }
 
 int partition_follow_answer(struct partition *p, int32_t leader_epoch, const struct partition_answer *a,

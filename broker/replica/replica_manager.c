@@ -239,6 +239,7 @@ int replica_manager_new(const struct replica_options *o, const struct replica_op
         m->env = (struct partition_env){.broker_id = o->broker_id,
                                         .lag_max_ms = o->replica_lag_time_max_ms,
                                         .lease_valid = ops->lease_valid,
+                                        .went_offline = ops->replica_offline,
                                         .userdata = ops->userdata};
         m->controller_epoch = -1;
         atomic_init(&m->broker_epoch, -1);

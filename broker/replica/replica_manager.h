@@ -61,6 +61,9 @@ struct replica_ops {
         /* F2: may this broker still act as a leader? Cheap; asked at each append, HW advance and read. NULL:
          * always. */
         bool (*lease_valid)(void *userdata);
+        /* A replica here went offline after an I/O error, so the controller must be told (KIP-112). With a
+         * partition's lock held: only to post. NULL allowed. */
+        void (*replica_offline)(void *userdata);
         /* Where broker @id listens for other brokers, if LeaderAndIsr's live leaders didn't say. NULL
          * allowed. */
         bool (*broker_endpoint)(void *userdata, int32_t id, char host[METADATA_HOST_SIZE],

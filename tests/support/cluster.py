@@ -80,6 +80,7 @@ class Broker:
         self.id = number
         self.dir = cluster.dir / f"b{number}"
         self.process = None
+        self.env = {}
 
     # --- files ---
     @property
@@ -128,6 +129,8 @@ class Broker:
     def _spawn(self, name, program, config):
         log = open(self.dir / f"{name}.log", "ab")
         env = {k: v for k, v in os.environ.items() if k not in ("NOTIFY_SOCKET", "WATCHDOG_USEC", "JOURNAL_STREAM")}
+        if name == "broker":
+            env |= self.env
         with log:
             p = subprocess.Popen(
                 [str(program), "--config", str(config)],

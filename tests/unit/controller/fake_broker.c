@@ -128,10 +128,10 @@ static int16_t take_lai_partition(struct fake_broker *b, const struct leader_and
         remember(b, told, t->topic_name);
         (void)snprintf(topic, sizeof(topic), "%.*s", t->topic_name.len, t->topic_name.data);
         r = role_of(b, topic, p->partition_index, true);
+        if (b->partition_error[TOLD_LAI]) /* an offline replica's comes before the epoch is looked at */
+                return b->partition_error[TOLD_LAI];
         if (p->leader_epoch <= r->leader_epoch)
                 return KAFKA_STALE_CONTROLLER_EPOCH;
-        if (b->partition_error[TOLD_LAI])
-                return b->partition_error[TOLD_LAI];
         *r = (struct role){.partition = p->partition_index,
                            .leader = p->leader,
                            .leader_epoch = p->leader_epoch,

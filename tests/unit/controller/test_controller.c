@@ -625,6 +625,40 @@ static void a_replica_with_an_offline_directory_counts_as_dead(void **state)
         assert_false(isr_has(&st, 2));
 }
 
+static bool is_removed(void *userdata)
+{
+        return do_exists(c->admin, userdata, NULL) == -ENOENT;
+}
+
+static void wait_gone(const char *path)
+{
+        wait_until(is_removed, (void *)path);
+}
+
+/* KIP-112: the report does not say which replicas; the broker is asked about all of them. */
+static void a_report_of_a_failed_directory_is_looked_into_and_deleted(void **state)
+{
+        const int32_t ids[] = {2, 1};
+        char data[ZNODE_SMALL_SIZE];
+        struct znode_state st;
+
+        (void)state;
+        cluster_start(c, 2);
+        wait_live(c, 1, 2);
+        assert_int_equal(make_topic(c, "t", 1, 2, ids), KAFKA_NONE);
+        wait_leader(c, "t", 0, 2);
+        assert_int_equal(do_create(c->admin, ZNODE_LOG_DIR_PREFIX "0000000001", "no json", false), 0);
+        wait_gone(ZNODE_LOG_DIR_PREFIX "0000000001");
+        assert_int_equal(state_of(c, "t", 0).leader, 2);
+        fake_broker_partition_error(c->nodes[2].broker, TOLD_LAI, KAFKA_STORAGE_ERROR);
+        (void)znode_log_dir_event_encode(2, data);
+        assert_int_equal(do_create(c->admin, ZNODE_LOG_DIR_PREFIX "0000000002", data, false), 0);
+        wait_leader(c, "t", 0, 1);
+        wait_gone(ZNODE_LOG_DIR_PREFIX "0000000002");
+        st = state_of(c, "t", 0);
+        assert_false(isr_has(&st, 2));
+}
+
 static void a_new_controller_takes_the_cluster_as_it_finds_it(void **state)
 {
         const int32_t ids[] = {2, 3, 3, 2};
@@ -787,6 +821,7 @@ int main(int argc, char **argv)
                 TEST(a_returning_broker_gets_metadata_and_then_all_its_partitions_at_once),
                 TEST(a_request_lost_with_its_connection_is_sent_again),
                 TEST(a_replica_with_an_offline_directory_counts_as_dead),
+                TEST(a_report_of_a_failed_directory_is_looked_into_and_deleted),
                 TEST(a_new_controller_takes_the_cluster_as_it_finds_it),
                 TEST(a_new_controller_finds_the_dead),
                 TEST(a_conflicting_write_is_read_back_and_decided_anew),
