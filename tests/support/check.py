@@ -24,6 +24,7 @@ SANITIZED = {
     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
     # ZooKeeper's client forgets the completions that were waiting at its close (ZOOKEEPER-3868).
     "LSAN_OPTIONS": f"suppressions={ROOT}/tests/support/lsan.supp:print_suppressions=0",
+    "TSAN_OPTIONS": f"suppressions={ROOT}/tests/support/tsan.supp:exitcode=66",
 }
 
 
@@ -138,14 +139,22 @@ STAGES = [
     ("build-gcc", "compile with gcc", builder("build", "-Doptimization=2")),
     ("build-clang", "compile with clang", builder("build-clang", cc="clang")),
     ("build-asan", "compile with ASan and UBSan", builder("build-asan", "-Db_sanitize=address,undefined")),
+    ("build-tsan", "compile with TSan", builder("build-tsan", "-Db_sanitize=thread", "-Doptimization=1", cc="clang")),
     ("lint", "lint, formats, units, scripts", meson_tests("build", "lint")),
     ("unit", "unit tests", meson_tests("build", "unit")),
     ("unit-asan", "unit tests and fuzz corpora under ASan and UBSan", meson_tests("build-asan", "unit", "fuzz")),
+    ("unit-tsan", "unit tests under TSan", meson_tests("build-tsan", "unit")),
     ("cluster", "clusters of real processes", python_tests("cluster", "build")),
     (
         "cluster-asan",
         "a cluster under ASan and UBSan",
         python_tests("cluster", "build-asan", "test_basics.py", SANITIZED),
+    ),
+    (
+        "cluster-tsan",
+        "a cluster under TSan",
+        python_tests("cluster", "build-tsan", "test_drain.py",
+                     {**SANITIZED, "STEPDOWN_LOADGEN": str(ROOT / "build" / "tests" / "support" / "loadgen")}),
     ),
     ("systemd", "real systemd", python_tests("systemd", "build")),
     ("hostile", "floods of clients and foreign znodes", python_tests("hostile", "build")),

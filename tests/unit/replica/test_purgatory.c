@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "base/clock.h"
@@ -22,9 +23,10 @@ struct op {
         struct delayed_wait waits[2];
 };
 
-struct counts {
+/* Not in the tests' frames: what still waits at a test's end is completed by its teardown. */
+static struct counts {
         _Atomic int completed, expired, freed;
-};
+} c, d;
 
 static bool op_satisfied(struct delayed_op *base, const struct purgatory_key *hint)
 {
@@ -65,6 +67,8 @@ static int setup(void **state)
         struct fixture *f = calloc(1, sizeof(*f));
 
         assert_non_null(f);
+        memset(&c, 0, sizeof(c));
+        memset(&d, 0, sizeof(d));
         assert_int_equal(loop_new("test", &f->loop), 0);
         assert_int_equal(purgatory_new(f->loop, "test", &f->p), 0);
         assert_int_equal(purgatory_key_init(&f->a), 0);
@@ -95,16 +99,16 @@ static int teardown(void **state)
         return 0;
 }
 
-static struct op *op_new(struct counts *c, bool ready)
+static struct op *op_new(struct counts *counts, bool ready)
 {
         struct op *o = calloc(1, sizeof(*o));
 
         assert_non_null(o);
         assert_int_equal(delayed_op_init(&o->base, &ops), 0);
         atomic_init(&o->ready, ready);
-        o->completed = &c->completed;
-        o->expired = &c->expired;
-        o->freed = &c->freed;
+        o->completed = &counts->completed;
+        o->expired = &counts->expired;
+        o->freed = &counts->freed;
         return o;
 }
 
@@ -128,7 +132,6 @@ static void wait_until(_Atomic int *what, int value)
 static void what_is_satisfied_does_not_wait(void **state)
 {
         struct fixture *f = *state;
-        struct counts c = {0};
 
         wait_on(f, op_new(&c, true), true, 1000);
         assert_int_equal(c.completed, 1);
@@ -140,7 +143,6 @@ static void what_is_satisfied_does_not_wait(void **state)
 static void a_change_of_any_of_its_keys_completes_it(void **state)
 {
         struct fixture *f = *state;
-        struct counts c = {0};
         struct op *o = op_new(&c, false);
 
         wait_on(f, o, true, 10000);
@@ -159,7 +161,6 @@ static void a_change_of_any_of_its_keys_completes_it(void **state)
 static void time_completes_it(void **state)
 {
         struct fixture *f = *state;
-        struct counts c = {0};
         int64_t begin_ms = clock_mono_ms();
 
         wait_on(f, op_new(&c, false), true, 30);
@@ -172,31 +173,28 @@ static void time_completes_it(void **state)
 static void an_earlier_deadline_overtakes_a_later_one(void **state)
 {
         struct fixture *f = *state;
-        struct counts slow = {0}, fast = {0};
 
-        wait_on(f, op_new(&slow, false), false, 60000);
-        wait_on(f, op_new(&fast, false), false, 20);
-        wait_until(&fast.completed, 1);
-        assert_int_equal(slow.completed, 0);
+        wait_on(f, op_new(&c, false), false, 60000);
+        wait_on(f, op_new(&d, false), false, 20);
+        wait_until(&d.completed, 1);
+        assert_int_equal(c.completed, 0);
         purgatory_close(f->p); /* while the counts are still there */
 }
 
 static void no_time_means_an_answer_now(void **state)
 {
         struct fixture *f = *state;
-        struct counts c = {0}, satisfied = {0};
 
         wait_on(f, op_new(&c, false), false, 0);
         assert_int_equal(c.expired, 1);
-        wait_on(f, op_new(&satisfied, true), false, 0);
-        assert_int_equal(satisfied.completed, 1);
-        assert_int_equal(satisfied.expired, 0);
+        wait_on(f, op_new(&d, true), false, 0);
+        assert_int_equal(d.completed, 1);
+        assert_int_equal(d.expired, 0);
 }
 
 static void closing_completes_all_and_what_comes_later(void **state)
 {
         struct fixture *f = *state;
-        struct counts c = {0};
 
         wait_on(f, op_new(&c, false), true, 60000);
         purgatory_close(f->p);
@@ -210,7 +208,6 @@ static void closing_completes_all_and_what_comes_later(void **state)
 static void none_of_many_is_overlooked(void **state)
 {
         struct fixture *f = *state;
-        struct counts c = {0};
         struct op *o = NULL;
 
         for (int i = 0; i < 100; i++) {
@@ -237,7 +234,6 @@ static void it_is_tried_again_once_it_watches(void **state)
         static const struct delayed_op_ops second = {
                 .is_satisfied = satisfied_at_the_second_look, .complete = op_complete, .free = op_free};
         struct fixture *f = *state;
-        struct counts c = {0};
         struct op *o = op_new(&c, false);
 
         o->base.ops = &second;
@@ -271,7 +267,6 @@ static void *check_for_ever(void *userdata)
 static void it_completes_once_however_many_race(void **state)
 {
         struct fixture *f = *state;
-        struct counts c = {0};
         struct racer r = {.f = f};
         pthread_t threads[2];
 
@@ -341,7 +336,6 @@ static void *raise_for_ever(void *userdata)
 static void no_wake_up_is_lost(void **state)
 {
         struct fixture *f = *state;
-        struct counts c = {0};
         struct shared s = {.f = f};
         pthread_t thread;
 
@@ -375,7 +369,6 @@ static void the_operations_of_who_has_gone_are_given_up(void **state)
         static const struct delayed_op_ops leaving = {
                 .is_satisfied = never, .complete = op_complete, .free = op_free, .is_abandoned = op_gone};
         struct fixture *f = *state;
-        struct counts c = {0};
         struct op *gone[100];
 
         for (size_t i = 0; i < ARRAY_SIZE(gone); i++) {
@@ -398,7 +391,6 @@ static void a_crowd_is_answered_at_once(void **state)
         static const struct delayed_op_ops few = {
                 .is_satisfied = never, .complete = op_complete, .free = op_free, .max_waits = 8};
         struct fixture *f = *state;
-        struct counts c = {0}, d = {0};
 
         for (int i = 0; i < 7; i++) {
                 struct op *o = op_new(&c, false);
