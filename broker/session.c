@@ -18,9 +18,8 @@
 #include "base/metrics.h"
 #include "base/slog.h"
 
-#define RETRY_MS 500
-#define ATTEMPT_MARGIN_MS                                                                                    \
-        2000 /* beside the wait for a foreign owner of our id, which ends in an error of its own */
+#define RETRY_MS          500
+#define ATTEMPT_MARGIN_MS 2000
 
 METRIC_COUNTER(attempts, "stepdown_session_reconnect_attempts_total",
                "New ZooKeeper sessions begun after one was lost");
@@ -210,13 +209,6 @@ static void begin_registration(struct server *s)
 
 /* --- a lost session --- */
 
-/* Registered by then, or it has failed: ZooKeeper may be silent, or answer nothing but the connect. */
-static int64_t attempt_time_ms(const struct server *s)
-{
-        return MAX(s->config->zookeeper_connection_timeout_ms,
-                   zk_negotiated_timeout_ms(s->zk) * 5 / 4 + ATTEMPT_MARGIN_MS);
-}
-
 static int on_reopen(struct loop *l, void *userdata)
 {
         struct server *s = userdata;
@@ -228,7 +220,7 @@ static int on_reopen(struct loop *l, void *userdata)
                 return 0;
         }
         if (s->state == SERVER_RUNNING)
-                loop_timer_arm(s->attempt_timer, attempt_time_ms(s), 0);
+                loop_timer_arm(s->attempt_timer, s->config->zookeeper_connection_timeout_ms, 0);
         return 0;
 }
 
@@ -293,15 +285,22 @@ static void attempt_failed(struct server *s, const char *why)
 static int on_attempt_timeout(struct loop *l, void *userdata)
 {
         struct server *s = userdata;
-        char why[96];
 
         (void)l;
-        if (s->state != SERVER_RUNNING || atomic_load(&s->broker_epoch) >= 0)
-                return 0;
-        (void)snprintf(why, sizeof(why), "the broker was not registered within %lld ms",
-                       (long long)attempt_time_ms(s));
-        attempt_failed(s, why);
+        if (s->state == SERVER_RUNNING && atomic_load(&s->broker_epoch) < 0)
+                attempt_failed(s, s->registering ? "ZooKeeper did not let the broker register in time"
+                                                 : "no connection within zookeeper.connection.timeout.ms");
         return 0;
+}
+
+/* A connection is half of it: the rest may have to wait for a foreign owner of our id, which ends in an error
+ * of its own and must not be cut short by this. */
+static void on_attempt_connected(struct server *s)
+{
+        int64_t wait_ms = zk_negotiated_timeout_ms(s->zk) * 5 / 4 + ATTEMPT_MARGIN_MS;
+
+        if (loop_timer_armed(s->attempt_timer))
+                loop_timer_arm(s->attempt_timer, MAX(s->config->zookeeper_connection_timeout_ms, wait_ms), 0);
 }
 
 static void on_session_lost(struct server *s, const char *why)
@@ -339,6 +338,7 @@ void server_on_zk_event(enum zk_event e, void *userdata)
         switch (e) {
         case ZK_CONNECTED:
                 controller_on_session(s->controller, e);
+                on_attempt_connected(s);
                 if (s->state < SERVER_HANDING_OVER)
                         begin_registration(s);
                 break;

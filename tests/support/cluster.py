@@ -259,6 +259,7 @@ class Cluster:
         return int((self.dir / "zk" / "zookeeper.pid").read_text())
 
     def up(self, brokers=3, sidecars=True, config=None, sidecar_config=None):
+        """@config: the settings of all brokers, or a function that returns those of one."""
         self.dir.mkdir(parents=True, exist_ok=True)
         if (self.dir / "cluster.json").exists():
             raise ClusterError(f"there is a cluster in {self.dir} already; end it with `down` first")
@@ -268,7 +269,7 @@ class Cluster:
             json.dumps({"zookeeper": self.zookeeper, "brokers": [b.id for b in self.brokers]})
         )
         for b in self.brokers:
-            b.configure(config or {})
+            b.configure(config(b) if callable(config) else config or {})
         for b in self.brokers:
             b.configure_sidecar(sidecar_config or {})
             b.start(wait=False)
