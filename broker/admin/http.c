@@ -284,8 +284,9 @@ static void route(struct http_request *r)
                                  "that path does not take this method");
         else
                 http_reply_error(r, MHD_HTTP_NOT_FOUND, "no_such_path",
-                                 "see /v1/broker, /v1/brokers/{id}/drain, /v1/cluster, /v1/partitions, "
-                                 "/livez, /readyz, /metrics");
+                                 "see /v1/broker, /v1/brokers/{id}, /v1/brokers/{id}/drain, "
+                                 "/v1/brokers/{id}/check, /v1/drains, /v1/cluster, /v1/partitions, /livez, "
+                                 "/readyz, /metrics");
 }
 
 static enum MHD_Result send_answer(struct http_request *r)

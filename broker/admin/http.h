@@ -37,7 +37,8 @@ struct http_request {
         char *uri;  /* as it came */
         char *path; /* decoded, without the query; NULL until the headers are there */
         struct buf body;
-        int32_t id; /* the {id} of the route, -1: none */
+        int32_t id;     /* the {id} of the route, -1: none */
+        int64_t number; /* of the query, for the handlers that take one */
         bool refused, routed;
         bool waiting; /* suspended until the controller answers; written on the HTTP thread before it is asked
                        */
@@ -82,6 +83,9 @@ void http_wait_begin(struct http_request *r);
 void admin_put_drain(struct http_request *r);
 void admin_get_drain(struct http_request *r);
 void admin_delete_drain(struct http_request *r);
+void admin_get_check(struct http_request *r);
+void admin_get_broker_info(struct http_request *r);
+void admin_get_drains(struct http_request *r);
 void admin_get_cluster(struct http_request *r);
 void admin_get_partitions(struct http_request *r);
 void admin_get_broker(struct http_request *r);

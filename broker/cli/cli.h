@@ -19,6 +19,7 @@ enum cli_exit {
         CLI_UNAVAILABLE = 69, /* EX_UNAVAILABLE: nobody who could answer was reachable */
         CLI_INCOMPLETE = 75,  /* EX_TEMPFAIL: trying again later may succeed */
         CLI_BROKER_GONE = 76, /* the broker ended meanwhile */
+        CLI_RISK = 80,        /* it would do harm */
 };
 
 enum cli_option_type {

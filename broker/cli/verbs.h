@@ -13,5 +13,8 @@ extern const struct cli_verb cli_verb_topics;
 extern const struct cli_verb cli_verb_partitions;
 extern const struct cli_verb cli_verb_reassign;
 extern const struct cli_verb cli_verb_state_changes;
+extern const struct cli_verb cli_verb_check;
+extern const struct cli_verb cli_verb_broker;
+extern const struct cli_verb cli_verb_drains;
 extern const struct cli_verb cli_verb_cluster;
 extern const struct cli_verb cli_verb_completion;

@@ -8,6 +8,7 @@
 
 #include "base/slog.h"
 #include "controller/controller_internal.h"
+#include "controller/drain_history.h"
 
 #define TICK_MS     100
 #define FAREWELL_MS 1000
@@ -74,6 +75,7 @@ static void forget_cluster(struct controller *c)
         reassign_forget(c);
         deletion_forget(c);
         drain_forget(c);
+        drain_history_forget(c);
         while (map_next(c->ctx.brokers, &cursor, NULL, NULL, &v)) {
                 struct ctx_broker *b = v;
 
@@ -199,6 +201,7 @@ static int on_tick(struct loop *l, void *userdata)
                 writer_pump(c);
         }
         topic_poll(c);
+        drain_history_tick(c);
         ctl_progress(c);
         return 0;
 }
@@ -391,7 +394,9 @@ int controller_new(const struct controller_options *o, const struct controller_o
         c->listener = strdup(o->inter_broker_listener ? o->inter_broker_listener : "PLAINTEXT");
         if (!c->listener)
                 return -ENOMEM;
-        r = loop_new("controller", &c->loop);
+        r = drain_history_init(c);
+        if (r >= 0)
+                r = loop_new("controller", &c->loop);
         if (r >= 0)
                 r = add_timers(c);
         if (r < 0)
@@ -480,6 +485,7 @@ struct controller *controller_free(struct controller *c)
         }
         c->loop = loop_free(c->loop); /* runs what was still posted; all of it is refused */
         ctl_zk_forget_watches(c);
+        drain_history_done(c);
         map_free(c->topic_watches);
         (void)pthread_mutex_destroy(&c->location_lock);
         (void)pthread_mutex_destroy(&c->post_lock);

@@ -1,5 +1,6 @@
 /* What the controller counts. */
 #include "controller/controller_internal.h"
+#include "controller/drain_history.h"
 
 struct metric controller_metric_elections[N_ELECTION_KINDS] = {
 #define ELECTIONS(kind, label)                                                                               \
@@ -61,6 +62,7 @@ void controller_metrics_register(struct controller *c)
                                     [GAUGE_REMAINING] = &c->drain_remaining,
                                     [GAUGE_DRAINS] = &c->n_drains};
 
+        drain_history_metrics_register();
         for (size_t i = 1; i < N_ELECTION_KINDS; i++)
                 metrics_register(&controller_metric_elections[i]);
         for (size_t i = 0; i < ARRAY_SIZE(counters); i++)
@@ -80,6 +82,7 @@ void controller_metrics_unregister(struct controller *c)
 
         if (gauges[GAUGE_ACTIVE].userdata != c)
                 return;
+        drain_history_metrics_unregister();
         for (size_t i = 1; i < N_ELECTION_KINDS; i++)
                 metrics_unregister(&controller_metric_elections[i]);
         for (size_t i = 0; i < ARRAY_SIZE(counters); i++)

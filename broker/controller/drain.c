@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/slog.h"
 #include "controller/controller_internal.h"
+#include "controller/drain_history.h"
 #include "controller/drain_internal.h"
 #include "wire/error.h"
 
@@ -258,6 +259,7 @@ static void set_state(struct controller *c, struct drain *d, enum drain_state to
                 return;
         d->state = to;
         d->updated_ms = clock_real_ms();
+        drain_history_changed(c, d, (int)from);
         ctl_log_change(c, "Drain %s of broker %d is %s: leaders:%d isr:%d single:%d", d->id, (int)d->b->id,
                        drain_state_name(to), (int)st->totals.leaders, (int)st->totals.in_isr,
                        (int)st->totals.single);
@@ -347,6 +349,7 @@ void drain_end(struct controller *c, struct ctx_broker *b, bool rejoin)
         struct drain *d = b->drain;
 
         drain_answer_shutdowns(c, d, true);
+        drain_history_end(c, d, rejoin ? DRAIN_ENDED_UNDONE : DRAIN_ENDED_NOT);
         b->drain = NULL;
         for (size_t i = 0; i < b->n_hosted; i++) {
                 struct ctx_partition *p = ctx_partition(&c->ctx, b->hosted[i].partition);

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/slog.h"
+#include "controller/drain_history.h"
 #include "controller/drain_internal.h"
 #include "wire/error.h"
 
@@ -305,6 +306,7 @@ static int drain_begin(struct controller *c, struct ctx_broker *b, const struct 
                     SL_INT("replicas", b->n_hosted));
         ctl_log_change(c, "Drain %s of broker %d started: leaders:%d replicas:%zu", d->id, (int)b->id,
                        (int)d->leaders_initial, b->n_hosted);
+        drain_history_begin(c, d);
         return 0;
 }
 
@@ -324,12 +326,16 @@ static void start(struct controller *c, struct ctx_broker *b, struct drain_call 
                 answer(c, q, KAFKA_INVALID_REQUEST, false);
                 return;
         }
+        if (d && other)
+                drain_history_end(c, d, DRAIN_ENDED_REPLACED);
         if (d)
                 set_texts(d, q); /* the same drain again, or taken over: what is moved stays moved */
         else if (drain_begin(c, b, q) < 0) {
                 refuse(q, KAFKA_UNKNOWN_SERVER_ERROR);
                 return;
         }
+        if (d && other)
+                drain_history_begin(c, d);
         if (q->ask == ASK_SHUTDOWN) {
                 wait_for_pass(c, b->drain, q);
                 return;

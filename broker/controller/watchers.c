@@ -6,6 +6,7 @@
 #include "base/replica_assignment.h"
 #include "base/slog.h"
 #include "controller/controller_internal.h"
+#include "controller/drain_history.h"
 
 static void on_topics(struct controller *c, const struct zk_result *res, void *arg);
 static void on_deletions(struct controller *c, const struct zk_result *res, void *arg);
@@ -73,6 +74,7 @@ static void announce_everything(struct controller *c)
 static void activate(struct controller *c)
 {
         ctl_set_state(c, CTL_ACTIVE);
+        drain_history_active(c);
         announce_everything(c);
         reassign_load(c);
         atomic_store(&c->active, true);
@@ -232,6 +234,7 @@ static void on_brokers_known(void *arg)
 
 void loader_load_all(struct controller *c)
 {
+        drain_history_load(c); /* answered before what is asked for later */
         if (brokers_refresh_then(c, on_brokers_known, c, true) < 0)
                 resign_for_memory(c);
 }
