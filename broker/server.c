@@ -238,6 +238,35 @@ static void new_producer_id(void (*fn)(int r, int64_t id, void *fn_userdata), vo
         }
 }
 
+struct ids_call {
+        void (*fn)(int r, int64_t first, int32_t n, void *userdata);
+        void *userdata;
+};
+
+static void on_producer_ids(int r, int64_t first, int32_t n, void *userdata)
+{
+        cleanup_with(freep) struct ids_call *c = userdata;
+
+        c->fn(r, first, n, c->userdata);
+}
+
+static void new_producer_ids(void (*fn)(int r, int64_t first, int32_t n, void *fn_userdata),
+                             void *fn_userdata, void *userdata)
+{
+        struct server *s = userdata;
+        struct ids_call *c = malloc(sizeof(*c));
+        int r = -ENOMEM;
+
+        if (c) {
+                *c = (struct ids_call){.fn = fn, .userdata = fn_userdata};
+                r = producer_ids_take(s->producer_ids, on_producer_ids, c);
+        }
+        if (r < 0) {
+                free(c);
+                fn(r, -1, 0, fn_userdata);
+        }
+}
+
 static int prepare_topics(const struct api_topic *topics, size_t n, void (*fn)(void *fn_userdata),
                           void *fn_userdata, void *userdata)
 {
@@ -281,6 +310,7 @@ void server_fill_api_env(struct server *s, struct api_env *ret)
                 .auto_create = auto_create,
                 .prepare_topics = prepare_topics,
                 .new_producer_id = new_producer_id,
+                .new_producer_ids = new_producer_ids,
                 .userdata = s,
         };
 }

@@ -206,6 +206,7 @@ int api_parse_cluster(const char *body, size_t len, struct cluster_answer *ret)
                 if (!json_is_object(item) || get_int32(item, "id", 0, REQUIRED, &m->id) < 0 ||
                     get_text(item, "admin", admin, sizeof(admin)) < 0)
                         return -EBADMSG;
+                m->mute = json_is_string(json_object_get(item, "admin")) && admin[0] == '\0';
                 if (endpoint_normalise(admin, m->admin, sizeof(m->admin)) < 0)
                         m->admin[0] = '\0';
                 ret->n_brokers++;

@@ -47,6 +47,7 @@ struct cluster_answer {
         struct cluster_member {
                 int32_t id;
                 char admin[300]; /* base URL, "" if not told */
+                bool mute;       /* registered without an admin listener, as Apache Kafka's brokers are */
         } brokers[CLUSTER_BROKERS_MAX];
 };
 

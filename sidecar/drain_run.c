@@ -26,6 +26,7 @@ struct drain_run {
         int32_t broker;    /* -1: not known yet */
         int broker_at;     /* endpoint of the broker itself */
         bool broker_known; /* `answered` is set */
+        bool broker_mute;  /* it is registered without an admin listener */
         struct broker_answer answered;
 
         int64_t started_real_ms, ended_real_ms;
@@ -201,6 +202,15 @@ static void note_wrong_broker(struct drain_run *run, const struct broker_answer 
                 run->broker_at = at;
 }
 
+/* Apache Kafka has no admin listener (K3), and need not be asked twice: the controller says "drained" only
+ * after the broker itself has acknowledged the LeaderAndIsr that took away its last leadership. That is its
+ * own view of zero (L1); anything less than "drained" is none. */
+static bool acknowledged_zero(const struct drain_run *run)
+{
+        return run->broker_mute && run->core.controller_state == CONTROLLER_DRAINED &&
+               run->core.remaining == 0;
+}
+
 static void on_broker(const struct controller_result *res, void *userdata)
 {
         struct drain_event ev = {.type = DRAIN_EV_BROKER_FAILED};
@@ -218,6 +228,10 @@ static void on_broker(const struct controller_result *res, void *userdata)
                 ev.broker.epoch = a->epoch;
                 ev.broker.leaders = a->leaders;
                 ev.broker.zookeeper_down = a->zookeeper_down;
+        } else if (acknowledged_zero(run)) {
+                run->broker_message[0] = '\0';
+                ev.type = DRAIN_EV_BROKER_ANSWER;
+                ev.broker.epoch = run->core.epoch;
         } else if (a) {
                 note_wrong_broker(run, a);
         } else {
@@ -247,9 +261,11 @@ static void on_cluster(const struct controller_result *res, void *userdata)
                         ask_for_cluster(run);
                 return;
         }
+        run->broker_mute = false;
         for (int32_t i = 0; i < res->cluster->n_brokers; i++) {
                 const struct cluster_member *m = &res->cluster->brokers[i];
 
+                run->broker_mute = run->broker_mute || (m->mute && m->id == run->broker);
                 if (m->admin[0] != '\0')
                         endpoints_set_broker(&run->endpoints, endpoints_add(&run->endpoints, m->admin),
                                              m->id);

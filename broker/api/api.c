@@ -36,6 +36,7 @@ static const struct api_handler handlers[] = {
         {45, API_AT_ONCE, api_handle_alter_reassignments},
         {46, API_AT_ONCE, api_handle_list_reassignments},
         {56, API_AT_ONCE, api_handle_alter_partition},
+        {67, API_AT_ONCE, api_handle_allocate_producer_ids},
 };
 
 #define PRODUCE_KEY      0

@@ -36,6 +36,9 @@ struct api_env {
         /* A producer id nobody else has or will have. @fn: exactly once, any thread; r < 0: try later. */
         void (*new_producer_id)(void (*fn)(int r, int64_t id, void *fn_userdata), void *fn_userdata,
                                 void *userdata);
+        /* @n such ids from @first on, for another broker. @fn: as above. */
+        void (*new_producer_ids)(void (*fn)(int r, int64_t first, int32_t n, void *fn_userdata),
+                                 void *fn_userdata, void *userdata);
         void *userdata;
 };
 

@@ -2,6 +2,7 @@
 #include "api/request.h"
 
 #include "wire/find_coordinator.h"
+#include "wire/allocate_producer_ids.h"
 #include "wire/init_producer_id.h"
 
 #define KEY_TYPE_GROUP       0
@@ -77,4 +78,27 @@ void api_handle_init_producer_id(struct api_request *r)
         }
         /* KIP-360: an idempotent producer that lost its state gets a fresh id, which needs no fencing. */
         r->api->env.new_producer_id(on_producer_id, r, r->api->env.userdata);
+}
+
+static void on_producer_ids(int e, int64_t first, int32_t n, void *userdata)
+{
+        struct api_request *r = userdata;
+        struct allocate_producer_ids_response *res = api_response_new(r);
+
+        if (!res) {
+                api_abort(r);
+                return;
+        }
+        res->error_code = e < 0 ? KAFKA_COORDINATOR_LOAD_IN_PROGRESS : KAFKA_NONE;
+        res->producer_id_start = e < 0 ? -1 : first;
+        res->producer_id_len = n;
+        api_reply(r, res);
+}
+
+/* KIP-730: what Apache Kafka's brokers ask of their controller; ours claim their blocks themselves. No check
+ * of who asks, nor whether this is the controller still: a block is claimed by compare-and-set, so it is
+ * nobody else's in any case. */
+void api_handle_allocate_producer_ids(struct api_request *r)
+{
+        r->api->env.new_producer_ids(on_producer_ids, r, r->api->env.userdata);
 }

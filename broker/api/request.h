@@ -83,6 +83,7 @@ void api_handle_create_topics(struct api_request *r);
 void api_handle_delete_topics(struct api_request *r);
 void api_handle_find_coordinator(struct api_request *r);
 void api_handle_init_producer_id(struct api_request *r);
+void api_handle_allocate_producer_ids(struct api_request *r);
 void api_handle_leader_and_isr(struct api_request *r);
 void api_handle_stop_replica(struct api_request *r);
 void api_handle_update_metadata(struct api_request *r);

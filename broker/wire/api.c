@@ -1,6 +1,9 @@
 /* The API keys that Stepdown speaks. What ApiVersions advertises is not what is served: old librdkafka
  * switches codecs and idempotence off when the advertised range does not reach down to version 0, so Produce
- * claims versions 0-2 that nobody who sees the maximum ever uses. */
+ * claims versions 0-2 that nobody who sees the maximum ever uses. A controller's requests to brokers and
+ * ControlledShutdown go in the version that inter.broker.protocol.version names, unasked; what an Apache
+ * Kafka broker asks of its controller, it asks only where ApiVersions shows it: AlterPartition and
+ * AllocateProducerIds are there for it (K3). */
 #include "wire/codec.h"
 
 #include "wire/allocate_producer_ids.h"
@@ -58,9 +61,9 @@ static const struct wire_api apis[] = {
         API(44, "IncrementalAlterConfigs", -1, -1, 0, 1, incremental_alter_configs),
         API(45, "AlterPartitionReassignments", 0, 1, 0, 1, alter_partition_reassignments),
         API(46, "ListPartitionReassignments", 0, 0, 0, 0, list_partition_reassignments),
-        API(56, "AlterPartition", -1, -1, 0, 3, alter_partition),
+        API(56, "AlterPartition", 0, 3, 0, 3, alter_partition),
         API(60, "DescribeCluster", -1, -1, 0, 1, describe_cluster),
-        API(67, "AllocateProducerIds", -1, -1, 0, 0, allocate_producer_ids),
+        API(67, "AllocateProducerIds", 0, 0, 0, 0, allocate_producer_ids),
 };
 
 const struct wire_api *wire_api_find(int16_t key)

@@ -12,10 +12,12 @@
 struct waiter {
         struct list node;
         struct loop_task task;
-        producer_id_fn fn;
+        producer_id_fn fn;          /* wants one id, or */
+        producer_id_block_fn whole; /* all there are */
         void *userdata;
         int r;
         int64_t id;
+        int32_t n;
 };
 
 struct producer_ids {
@@ -49,25 +51,38 @@ static void deliver(void *userdata)
 {
         struct waiter *w = userdata;
 
-        w->fn(w->r, w->id, w->userdata);
+        if (w->whole)
+                w->whole(w->r, w->id, w->n, w->userdata);
+        else
+                w->fn(w->r, w->id, w->userdata);
         free(w);
 }
 
 /* Locked. */
-static void answer(struct producer_ids *p, struct waiter *w, int r, int64_t id)
+static void answer(struct producer_ids *p, struct waiter *w, int r, int64_t id, int32_t n)
 {
         list_remove(&w->node);
         w->r = r;
         w->id = id;
+        w->n = n;
         w->task = (struct loop_task){.fn = deliver, .userdata = w};
         loop_post_task(p->loop, &w->task);
+}
+
+/* Locked. */
+static void serve_one(struct producer_ids *p, struct waiter *w)
+{
+        int32_t n = w->whole ? (int32_t)(p->last - p->next + 1) : 1;
+
+        p->next += n;
+        answer(p, w, 0, p->next - n, n);
 }
 
 /* Locked. Serve who waits, in order, from what there is; claim more when it is not enough. */
 static void serve(struct producer_ids *p)
 {
         while (!list_empty(&p->waiters) && p->next <= p->last)
-                answer(p, list_entry(p->waiters.next, struct waiter, node), 0, p->next++);
+                serve_one(p, list_entry(p->waiters.next, struct waiter, node));
         if (!list_empty(&p->waiters) && !p->claiming && !p->closed)
                 claim(p);
 }
@@ -78,7 +93,7 @@ static void claim_failed(struct producer_ids *p, int r)
         p->claiming = false;
         p->tries = 0;
         while (!list_empty(&p->waiters))
-                answer(p, list_entry(p->waiters.next, struct waiter, node), r, -1);
+                answer(p, list_entry(p->waiters.next, struct waiter, node), r, -1, 0);
 }
 
 static void on_claimed(const struct zk_result *res, void *userdata)
@@ -182,24 +197,33 @@ struct producer_ids *producer_ids_free(struct producer_ids *p)
         (void)pthread_mutex_lock(&p->lock);
         p->closed = true;
         while (!list_empty(&p->waiters))
-                answer(p, list_entry(p->waiters.next, struct waiter, node), -ECANCELED, -1);
+                answer(p, list_entry(p->waiters.next, struct waiter, node), -ECANCELED, -1, 0);
         (void)pthread_mutex_unlock(&p->lock);
         put(p);
         return NULL;
 }
 
-int producer_ids_next(struct producer_ids *p, producer_id_fn fn, void *userdata)
+static int wait_for_ids(struct producer_ids *p, const struct waiter *wanted)
 {
         struct waiter *w = calloc(1, sizeof(*w));
 
         if (!w)
                 return -ENOMEM;
-        w->fn = fn;
-        w->userdata = userdata;
+        *w = *wanted;
         list_init(&w->node);
         (void)pthread_mutex_lock(&p->lock);
         list_push_back(&p->waiters, &w->node);
         serve(p);
         (void)pthread_mutex_unlock(&p->lock);
         return 0;
+}
+
+int producer_ids_next(struct producer_ids *p, producer_id_fn fn, void *userdata)
+{
+        return wait_for_ids(p, &(struct waiter){.fn = fn, .userdata = userdata});
+}
+
+int producer_ids_take(struct producer_ids *p, producer_id_block_fn fn, void *userdata)
+{
+        return wait_for_ids(p, &(struct waiter){.whole = fn, .userdata = userdata});
 }

@@ -17,4 +17,8 @@ DEFINE_FREEP(struct producer_ids, producer_ids_free)
 /* r: 0; -EOWNERDEAD, -ETIMEDOUT, -ECONNRESET … of the claim (ask again); -EBADMSG the znode is not readable;
  * -EOVERFLOW no ids are left; -ECANCELED. On @loop's thread, never from inside the call. */
 typedef void (*producer_id_fn)(int r, int64_t producer_id, void *userdata);
+/* What is left of the block in hand, at least one id, for another broker to use (AllocateProducerIds). */
+typedef void (*producer_id_block_fn)(int r, int64_t first, int32_t n, void *userdata);
+int producer_ids_take(struct producer_ids *p, producer_id_block_fn fn, void *userdata)
+        must_check;                                                                          /* -ENOMEM */
 int producer_ids_next(struct producer_ids *p, producer_id_fn fn, void *userdata) must_check; /* -ENOMEM */

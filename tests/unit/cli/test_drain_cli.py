@@ -411,6 +411,21 @@ class DrainTest(unittest.TestCase):
         self.assertEqual(status, 75)
         self.assertEqual(json.loads(out)["why"], "broker_silent")
 
+    def test_a_broker_without_an_admin_listener_has_said_zero_when_it_acknowledged_it(self):
+        """K3: Apache Kafka answers no HTTP; the controller's "drained" rests on the broker's own acknowledgement."""
+        self.set("BROKER_SILENT_BUDGET", "3s")
+        self.set("BROKER_ID", "7")
+        self.fake(servers=[{"role": "controller", "without_admin": [7], "is_broker": 1}], leaders=4, broker=7)
+        status, out, _ = self.finish(self.drain("--wait", "--json"))
+        self.assertEqual(status, 0, out)
+
+    def test_a_broker_that_the_controller_does_not_list_has_said_nothing(self):
+        self.set("BROKER_SILENT_BUDGET", "1s")
+        self.set("BROKER_ID", "7")
+        self.fake(servers=[{"role": "controller", "without_admin": [8], "is_broker": 1}], leaders=4, broker=7)
+        status, out, _ = self.finish(self.drain("--wait", "--json"))
+        self.assertEqual((status, json.loads(out)["why"]), (75, "broker_silent"))
+
     def test_the_token_is_sent(self):
         self.fake(leaders=2)
         with open(self.dir + "/token", "w", encoding="utf-8") as f:

@@ -105,15 +105,25 @@ static void ranges_that_old_librdkafka_looks_at_begin_at_zero(void **state)
         assert_int_equal(wire_api_find(0)->serve_min, 3);
 }
 
-static void inter_broker_apis_are_not_advertised(void **state)
+static void what_a_controller_sends_to_brokers_is_not_advertised(void **state)
 {
-        static const int16_t keys[] = {4, 5, 6, 7, 56, 67};
+        static const int16_t keys[] = {4, 5, 6, 7};
 
         (void)state;
         for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
                 assert_int_equal(wire_api_find(keys[i])->advertise_min, -1);
                 assert_int_equal(wire_api_find(keys[i])->advertise_max, -1);
         }
+}
+
+/* K3: an Apache Kafka broker gives up on a controller whose ApiVersions does not show them. */
+static void what_a_broker_of_apache_kafka_asks_its_controller_is_advertised(void **state)
+{
+        (void)state;
+        assert_int_equal(wire_api_find(56)->advertise_min, 0);
+        assert_int_equal(wire_api_find(56)->advertise_max, 3);
+        assert_int_equal(wire_api_find(67)->advertise_min, 0);
+        assert_int_equal(wire_api_find(67)->advertise_max, 0);
 }
 
 static void errors_have_kafkas_names(void **state)
@@ -176,7 +186,8 @@ int main(void)
                 cmocka_unit_test(every_table_keeps_its_promises),
                 cmocka_unit_test(requests_and_responses_of_an_api_agree),
                 cmocka_unit_test(ranges_that_old_librdkafka_looks_at_begin_at_zero),
-                cmocka_unit_test(inter_broker_apis_are_not_advertised),
+                cmocka_unit_test(what_a_controller_sends_to_brokers_is_not_advertised),
+                cmocka_unit_test(what_a_broker_of_apache_kafka_asks_its_controller_is_advertised),
                 cmocka_unit_test(errors_have_kafkas_names),
                 cmocka_unit_test(large_messages_take_time_in_proportion),
         };

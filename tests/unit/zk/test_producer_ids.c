@@ -67,6 +67,38 @@ static int reset(void **state)
         return 0;
 }
 
+static void on_ids(int r, int64_t first, int32_t n, void *userdata)
+{
+        (void)userdata;
+        for (int64_t id = first; id < first + n; id++)
+                on_id(r, id, NULL);
+}
+
+/* K3, AllocateProducerIds: what another broker gets is nobody else's, and is never empty. */
+static void what_is_left_of_a_block_can_be_given_away_as_a_whole(void **state)
+{
+        struct client *c = client_in("/whole");
+        struct producer_ids *p;
+
+        (void)state;
+        assert_int_equal(do_create(c, "/latest_producer_id_block", NULL, false), 0);
+        assert_int_equal(producer_ids_new(c->z, c->loop, 5, &p), 0);
+        assert_int_equal(producer_ids_next(p, on_id, NULL), 0);
+        assert_int_equal(producer_ids_take(p, on_ids, NULL), 0);
+        await(1000);
+        assert_int_equal(producer_ids_take(p, on_ids, NULL), 0);
+        await(2000);
+        assert_int_equal(producer_ids_next(p, on_id, NULL), 0);
+        await(2001);
+
+        assert_int_equal(ids.failed, 0);
+        qsort(ids.got, 2001, sizeof(ids.got[0]), compare);
+        for (int i = 0; i < 2001; i++)
+                assert_int_equal(ids.got[i], i);
+        producer_ids_free(p);
+        client_free(c);
+}
+
 static void two_brokers_never_hand_out_the_same_id(void **state)
 {
         struct client *a = client_in("/two"), *b = client_in("/two");
@@ -165,6 +197,7 @@ int main(int argc, char **argv)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup(two_brokers_never_hand_out_the_same_id, reset),
+                cmocka_unit_test_setup(what_is_left_of_a_block_can_be_given_away_as_a_whole, reset),
                 cmocka_unit_test_setup(a_restarted_broker_takes_a_new_block_in_kafkas_format, reset),
                 cmocka_unit_test_setup(an_unreadable_or_exhausted_block_is_an_error_for_everybody_who_waits,
                                        reset),
