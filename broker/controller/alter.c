@@ -135,8 +135,13 @@ bool alter_next(struct controller *c, struct ctx_partition *p, struct alter_item
                         *ret = item;
                         return true;
                 }
-                if (error == KAFKA_FENCED_LEADER_EPOCH || error == KAFKA_INVALID_UPDATE_VERSION)
+                if (error == KAFKA_FENCED_LEADER_EPOCH || error == KAFKA_INVALID_UPDATE_VERSION) {
+                        metric_add(&controller_metric_stale[error == KAFKA_FENCED_LEADER_EPOCH
+                                                                    ? STALE_LEADER_EPOCH
+                                                                    : STALE_PARTITION_EPOCH],
+                                   1);
                         tell_again(p, item->req->broker_id);
+                }
                 alter_finish(c, p, item, error);
         }
         return false;
@@ -243,15 +248,17 @@ static int start_topic(struct controller *c, struct alter_request *q,
         return 0;
 }
 
-/* The broker speaks for itself only in its present life (KIP-380). */
+/* The broker speaks for itself only in its present life (KIP-380). Whoever sends this request knows its
+ * epoch, so that "unknown" is none either. */
 static int16_t check_broker(const struct controller *c, const struct alter_partition_request *req)
 {
         const struct ctx_broker *b;
 
         b = ctx_broker(&c->ctx, req->broker_id);
-        if (!b || !b->alive || (req->broker_epoch != -1 && req->broker_epoch != b->epoch))
-                return KAFKA_STALE_BROKER_EPOCH;
-        return KAFKA_NONE;
+        if (b && b->alive && req->broker_epoch == b->epoch)
+                return KAFKA_NONE;
+        metric_add(&controller_metric_stale[STALE_BROKER_EPOCH], 1);
+        return KAFKA_STALE_BROKER_EPOCH;
 }
 
 static void begin(struct controller *c, struct alter_request *q)

@@ -339,6 +339,16 @@ static void fill_options(struct controller *c, const struct controller_options *
         c->o.inter_broker_listener = NULL;
 }
 
+static void init_farewell_cond(pthread_cond_t *cond)
+{
+        pthread_condattr_t attr;
+
+        (void)pthread_condattr_init(&attr);
+        (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+        (void)pthread_cond_init(cond, &attr);
+        (void)pthread_condattr_destroy(&attr);
+}
+
 static int add_timers(struct controller *c)
 {
         int r;
@@ -369,7 +379,7 @@ int controller_new(const struct controller_options *o, const struct controller_o
         (void)pthread_mutex_init(&c->location_lock, NULL);
         (void)pthread_mutex_init(&c->post_lock, NULL);
         (void)pthread_mutex_init(&c->farewell.lock, NULL);
-        (void)pthread_cond_init(&c->farewell.done_cond, NULL);
+        init_farewell_cond(&c->farewell.done_cond);
         list_init(&c->alters);
         list_init(&c->creations);
         list_init(&c->deletions);
@@ -449,7 +459,8 @@ static void await_farewell(struct controller *c)
         struct timespec until;
         int r = 0;
 
-        (void)clock_gettime(CLOCK_REALTIME, &until);
+        (void)clock_gettime(CLOCK_MONOTONIC,
+                            &until); /* as the condition: a clock set back must not prolong a stop */
         until.tv_sec += FAREWELL_MS / 1000;
         (void)pthread_mutex_lock(&c->farewell.lock);
         while (!c->farewell.done && r == 0)

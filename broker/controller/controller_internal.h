@@ -426,6 +426,9 @@ int16_t reassign_want(struct controller *c, struct ctx_partition *p, const int32
 
 void controller_metrics_register(struct controller *c);
 void controller_metrics_unregister(struct controller *c);
+/* What of a broker's request is over. */
+enum ctl_stale_epoch { STALE_BROKER_EPOCH, STALE_LEADER_EPOCH, STALE_PARTITION_EPOCH, N_STALE_EPOCHS };
+extern struct metric controller_metric_stale[N_STALE_EPOCHS];
 extern struct metric controller_metric_elections[N_ELECTION_KINDS], controller_metric_writes,
         controller_metric_write_conflicts, controller_metric_fenced, controller_metric_sent,
         controller_metric_send_retries, controller_metric_drain_moves;

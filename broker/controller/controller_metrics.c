@@ -14,6 +14,16 @@ struct metric controller_metric_elections[N_ELECTION_KINDS] = {
         ELECTIONS(ELECTION_REASSIGN, "reassign"), ELECTIONS(ELECTION_PREFERRED, "preferred"),
         ELECTIONS(ELECTION_RENEW, "renew"),       ELECTIONS(ELECTION_UNCLEAN, "unclean"),
 };
+#define STALE(kind, label)                                                                                   \
+        [kind] = {.type = METRIC_T_COUNTER,                                                                  \
+                  .name = "stepdown_controller_stale_requests_total",                                        \
+                  .help = "Requests of brokers refused by the controller for an epoch that is over",         \
+                  .labels = "epoch=\"" label "\""}
+struct metric controller_metric_stale[N_STALE_EPOCHS] = {
+        STALE(STALE_BROKER_EPOCH, "broker"),
+        STALE(STALE_LEADER_EPOCH, "leader"),
+        STALE(STALE_PARTITION_EPOCH, "partition"),
+};
 #define COUNTER(var, n, h) struct metric var = {.type = METRIC_T_COUNTER, .name = (n), .help = (h)}
 COUNTER(controller_metric_writes, "stepdown_controller_multis_total", "ZooKeeper multis of partition states");
 COUNTER(controller_metric_write_conflicts, "stepdown_controller_write_conflicts_total",
@@ -65,6 +75,8 @@ void controller_metrics_register(struct controller *c)
         drain_history_metrics_register();
         for (size_t i = 1; i < N_ELECTION_KINDS; i++)
                 metrics_register(&controller_metric_elections[i]);
+        for (size_t i = 0; i < N_STALE_EPOCHS; i++)
+                metrics_register(&controller_metric_stale[i]);
         for (size_t i = 0; i < ARRAY_SIZE(counters); i++)
                 metrics_register(counters[i]);
         for (size_t i = 0; i < N_GAUGES; i++) {
@@ -85,6 +97,8 @@ void controller_metrics_unregister(struct controller *c)
         drain_history_metrics_unregister();
         for (size_t i = 1; i < N_ELECTION_KINDS; i++)
                 metrics_unregister(&controller_metric_elections[i]);
+        for (size_t i = 0; i < N_STALE_EPOCHS; i++)
+                metrics_unregister(&controller_metric_stale[i]);
         for (size_t i = 0; i < ARRAY_SIZE(counters); i++)
                 metrics_unregister(counters[i]);
         for (size_t i = 0; i < N_GAUGES; i++)

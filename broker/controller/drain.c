@@ -355,8 +355,10 @@ void drain_end(struct controller *c, struct ctx_broker *b, bool rejoin)
                 struct ctx_partition *p = ctx_partition(&c->ctx, b->hosted[i].partition);
                 struct ctx_slot *s = &p->slots[b->hosted[i].slot];
 
-                /* D2: its fetchers start again with a LeaderAndIsr of a new epoch; the old one it would
-                 * ignore. */
+                /* D2: its fetchers start again with a LeaderAndIsr of a new epoch. The one in which they were
+                 * stopped would not do: a StopReplica of that epoch may still be on its way over a connection
+                 * given up meanwhile, and would stop them again unseen; and Kafka ignores an epoch it knows.
+                 */
                 if (rejoin && s->stop_sent && p->has_state && p->leader >= 0 && p->leader != b->id)
                         p->renew = true;
                 if (s->stop_sent)

@@ -196,6 +196,8 @@ static void answer(struct controller *c, struct drain_call *q, int16_t error, bo
         cleanup_with(arena_donep) struct arena a = {0};
         struct drain_status status;
 
+        if (stale)
+                metric_add(&controller_metric_stale[STALE_BROKER_EPOCH], 1);
         if (q->ask == ASK_SHUTDOWN) {
                 refuse(q, stale ? KAFKA_STALE_BROKER_EPOCH : error);
                 return;

@@ -120,6 +120,32 @@ static void read_back(struct controller *c, struct create_item *it)
 
 enum { OP_CHECK, OP_CONFIG, OP_TOPIC, OP_PARTITIONS };
 
+static void write_topic(struct controller *c, struct create_item *it);
+
+static void on_config_looked_at(struct controller *c, const struct zk_result *res, void *arg)
+{
+        struct create_item *it = arg;
+
+        if (res->r < 0 && res->r != -ENOENT) {
+                item_done(it, KAFKA_UNKNOWN_SERVER_ERROR, "ZooKeeper did not answer; nothing was created");
+                return;
+        }
+        it->config_exists = res->r == 0;
+        it->config_version = res->stat.version;
+        write_topic(c, it);
+}
+
+/* A configuration is left over, or a tool has set or deleted it meanwhile: it is replaced in the version just
+ * read (F3). */
+static void look_at_config(struct controller *c, struct create_item *it)
+{
+        char path[ZNODE_PATH_SIZE];
+
+        znode_path_topic_config(it->name, path);
+        if (ctl_zk_get(c, path, on_config_looked_at, it, drop_nothing) < 0)
+                item_done(it, KAFKA_UNKNOWN_SERVER_ERROR, NULL);
+}
+
 static void on_written(struct controller *c, const struct zk_result *res, void *arg)
 {
         struct create_item *it = arg;
@@ -130,9 +156,8 @@ static void on_written(struct controller *c, const struct zk_result *res, void *
                 begin_waiting(c, it);
         } else if (at == OP_CHECK) {
                 ctl_resign_soon(c, "the creation of a topic was fenced: another controller was elected");
-        } else if (at == OP_CONFIG && res->r == -EEXIST && !it->config_exists) {
-                it->config_exists = true; /* left over, or set beforehand by a tool */
-                write_topic(c, it);
+        } else if (at == OP_CONFIG && (res->r == -EEXIST || res->r == -ESTALE || res->r == -ENOENT)) {
+                look_at_config(c, it);
         } else if (at >= OP_TOPIC && res->r == -EEXIST) {
                 (void)snprintf(error, sizeof(error), "topic %s already exists", it->name);
                 item_done(it, KAFKA_TOPIC_ALREADY_EXISTS, error);
@@ -152,7 +177,7 @@ static void write_topic(struct controller *c, struct create_item *it)
                 [OP_CONFIG] = {.type = it->config_exists ? ZK_OP_SET : ZK_OP_CREATE,
                                .path = config,
                                .data = it->config_json,
-                               .version = -1},
+                               .version = it->config_version},
                 [OP_TOPIC] = {.type = ZK_OP_CREATE, .path = topic, .data = it->topic_json},
                 [OP_PARTITIONS] = {.type = ZK_OP_CREATE, .path = partitions},
         };

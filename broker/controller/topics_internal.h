@@ -73,6 +73,7 @@ struct create_item {
         const char *topic_json, *config_json;
         int32_t min_isr;
         bool config_exists;
+        int32_t config_version; /* when it exists */
         struct sender_mark *marks;
         size_t n_marks;
         int64_t patient_until_ms;

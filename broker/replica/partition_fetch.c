@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
+#include "replica/stale.h"
 #include "wire/error.h"
 
 #define TIMESTAMP_LATEST         (-1)
@@ -17,8 +18,10 @@ int16_t partition_epoch_error(const struct partition *p, int32_t current_leader_
 {
         if (current_leader_epoch < 0 || current_leader_epoch == p->leader_epoch)
                 return KAFKA_NONE;
-        return current_leader_epoch < p->leader_epoch ? KAFKA_FENCED_LEADER_EPOCH
-                                                      : KAFKA_UNKNOWN_LEADER_EPOCH;
+        if (current_leader_epoch > p->leader_epoch)
+                return KAFKA_UNKNOWN_LEADER_EPOCH;
+        stale_refused(STALE_OF_LEADER);
+        return KAFKA_FENCED_LEADER_EPOCH;
 }
 
 /* KAFKA-10554: (last_fetched_epoch, offset) is on our history when that epoch is ours and reaches at least to

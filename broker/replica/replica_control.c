@@ -27,12 +27,14 @@ static int16_t check_epochs(struct replica_manager *m, int32_t controller_id, in
                              "a request for an earlier registration of this broker is refused",
                              SL_INT("controller", controller_id), SL_INT("request_epoch", broker_epoch),
                              SL_INT("broker_epoch", own));
+                stale_refused(STALE_OF_BROKER);
                 return KAFKA_STALE_BROKER_EPOCH;
         }
         if (controller_epoch < m->controller_epoch) {
                 slog_warning("stale-controller-epoch", "a request of a replaced controller is refused",
                              SL_INT("controller", controller_id), SL_INT("request_epoch", controller_epoch),
                              SL_INT("controller_epoch", m->controller_epoch));
+                stale_refused(STALE_OF_CONTROLLER);
                 return KAFKA_STALE_CONTROLLER_EPOCH;
         }
         m->controller_epoch = controller_epoch;
@@ -239,6 +241,8 @@ static void carry_out_all(struct replica_manager *m, const struct leader_and_isr
                 say_state(m, "received LeaderAndIsr request", o->topic, o->index, &o->assignment,
                           req->controller_id, req->controller_epoch);
                 *o->error = carry_out(m, o);
+                if (*o->error == KAFKA_STALE_CONTROLLER_EPOCH)
+                        stale_refused(STALE_OF_LEADER);
                 if (*o->error != KAFKA_NONE)
                         say_state(m, kafka_error_name(*o->error), o->topic, o->index, &o->assignment,
                                   req->controller_id, req->controller_epoch);
@@ -305,6 +309,8 @@ static int16_t stop_one(struct replica_manager *m, const struct stop *s)
         if (!p)
                 return s->delete ? delete_log(m, s->topic, s->index) : KAFKA_NONE;
         error = partition_stop(p, s->leader_epoch);
+        if (error == KAFKA_FENCED_LEADER_EPOCH)
+                stale_refused(STALE_OF_LEADER);
         if (error == KAFKA_FENCED_LEADER_EPOCH || (error != KAFKA_NONE && !s->delete))
                 return error; /* I12: a late request never deletes a newer replica (KAFKA-9539) */
         fetchers_want(m->fetchers, p, -1, s->leader_epoch);

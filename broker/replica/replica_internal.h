@@ -7,6 +7,7 @@
 #include "replica/fetcher.h"
 #include "replica/partition.h"
 #include "replica/purgatory.h"
+#include "replica/stale.h"
 #include "wire/error.h"
 #include "wire/types.h"
 

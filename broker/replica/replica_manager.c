@@ -249,6 +249,7 @@ int replica_manager_new(const struct replica_options *o, const struct replica_op
         (void)pthread_rwlock_init(&m->map_lock, NULL); /* neither fails on Linux: no resources are taken */
         (void)pthread_mutex_init(&m->isr_lock, NULL);
         replica_isr_register_metrics();
+        stale_register_metrics();
         r = new_parts(m);
         if (r == 0)
                 r = start_threads(m);

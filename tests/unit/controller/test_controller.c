@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/metrics.h"
 #include "wire/error.h"
 #include "zk_faults.h"
 
@@ -752,6 +754,46 @@ static void a_leader_changes_its_isr_through_the_controller(void **state)
         c->nodes[2].epoch++;
 }
 
+/* A metric as /metrics shows it. */
+static int64_t counted(const char *row)
+{
+        cleanup_with(buf_donep) struct buf text = {0};
+        const char *at;
+
+        buf_init(&text, 0);
+        assert_int_equal(metrics_print(&text), 0);
+        at = strstr(buf_cstr(&text), row);
+        return at ? strtoll(at + strlen(row), NULL, 10) : 0;
+}
+
+/* F3: an epoch that is not named is none, and each refusal is counted. */
+static void an_isr_change_without_a_broker_epoch_is_refused_and_counted(void **state)
+{
+        static const char of_broker[] = "stepdown_controller_stale_requests_total{epoch=\"broker\"} ",
+                          of_partition[] = "stepdown_controller_stale_requests_total{epoch=\"partition\"} ";
+        const int32_t ids[] = {2, 1, 3};
+        struct proposal shrink = {.topic = "t", .leader = 2, .isr = {2, 1}, .n_isr = 2};
+        int64_t known, brokers, partitions;
+
+        (void)state;
+        cluster_start(c, 3);
+        wait_live(c, 1, 3);
+        assert_int_equal(make_topic(c, "t", 1, 3, ids), KAFKA_NONE);
+        brokers = counted(of_broker);
+        partitions = counted(of_partition);
+        known = c->nodes[2].epoch;
+
+        c->nodes[2].epoch = -1;
+        assert_int_equal(propose_isr(c, &shrink), KAFKA_STALE_BROKER_EPOCH);
+        c->nodes[2].epoch = known;
+        assert_int_equal(propose_isr(c, &shrink), KAFKA_NONE);
+        shrink.isr[1] = 3;
+        assert_int_equal(propose_isr(c, &shrink), KAFKA_INVALID_UPDATE_VERSION);
+
+        assert_int_equal(counted(of_broker), brokers + 1);
+        assert_int_equal(counted(of_partition), partitions + 1);
+}
+
 /* --- the view --- */
 
 static void the_view_shows_brokers_topics_and_troubled_partitions(void **state)
@@ -826,6 +868,7 @@ int main(int argc, char **argv)
                 TEST(a_new_controller_finds_the_dead),
                 TEST(a_conflicting_write_is_read_back_and_decided_anew),
                 TEST(a_leader_changes_its_isr_through_the_controller),
+                TEST(an_isr_change_without_a_broker_epoch_is_refused_and_counted),
                 TEST(the_view_shows_brokers_topics_and_troubled_partitions),
         };
 

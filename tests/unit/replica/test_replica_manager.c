@@ -1,7 +1,10 @@
 /* One broker's replicas: roles, produce, ISR, over real logs. Broker 1 of {1, 2, 3}; min ISR 2. */
 #include "replica_testing.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/metrics.h"
 
 static const int32_t only_me[] = {1}, me_and_2[] = {1, 2};
 
@@ -71,10 +74,29 @@ static void a_repetition_is_fine(void **state)
         assert_int_equal(produce_now(n, 1), KAFKA_NONE);
 }
 
-static void stale_controllers_and_registrations_are_refused(void **state)
+/* A metric as /metrics shows it. */
+static int64_t counted(const char *row)
 {
+        cleanup_with(buf_donep) struct buf text = {0};
+        const char *at;
+
+        buf_init(&text, 0);
+        assert_int_equal(metrics_print(&text), 0);
+        at = strstr(buf_cstr(&text), row);
+        return at ? strtoll(at + strlen(row), NULL, 10) : 0;
+}
+
+static void stale_controllers_and_registrations_are_refused_and_counted(void **state)
+{
+        static const char *const rows[] = {"stepdown_stale_requests_total{epoch=\"broker\"} ",
+                                           "stepdown_stale_requests_total{epoch=\"controller\"} ",
+                                           "stepdown_stale_requests_total{epoch=\"leader\"} "};
         struct node *n = *state;
         struct lai l = {.leader = 1, .epoch = 5, .controller_epoch = 7, .broker_epoch = 40};
+        int64_t before[ARRAY_SIZE(rows)];
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+                before[i] = counted(rows[i]);
 
         replica_manager_set_broker_epoch(n->rm, 41);
         assert_int_equal(lai(n, &l), KAFKA_STALE_BROKER_EPOCH);
@@ -83,6 +105,11 @@ static void stale_controllers_and_registrations_are_refused(void **state)
         l.controller_epoch = 6;
         l.epoch = 6;
         assert_int_equal(lai(n, &l), KAFKA_STALE_CONTROLLER_EPOCH);
+        l.controller_epoch = 7;
+        l.epoch = 4;
+        (void)lai(n, &l); /* the partition refuses it, the request is answered */
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+                assert_int_equal(counted(rows[i]), before[i] + 1);
 }
 
 static void a_partition_of_others_is_not_created(void **state)
@@ -581,7 +608,7 @@ int main(void)
                 TEST(a_broker_serves_what_it_was_told_to_lead),
                 TEST(older_epochs_are_refused),
                 TEST(a_repetition_is_fine),
-                TEST(stale_controllers_and_registrations_are_refused),
+                TEST(stale_controllers_and_registrations_are_refused_and_counted),
                 TEST(a_partition_of_others_is_not_created),
                 TEST(a_replica_without_a_leader_exists_all_the_same),
                 TEST(topic_ids_survive_a_restart),
