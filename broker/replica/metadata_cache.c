@@ -368,6 +368,23 @@ int metadata_cache_apply(struct metadata_cache *m, const struct update_metadata_
         return r;
 }
 
+void metadata_cache_lead(struct metadata_cache *m, struct wire_str topic, int32_t partition, int32_t leader,
+                         int32_t leader_epoch)
+{
+        struct cached_topic *t;
+        int32_t at;
+
+        pthread_rwlock_wrlock(&m->lock);
+        t = metadata_find_topic(m, topic);
+        at = t ? find_position(t, partition) : 0;
+        if (t && at < t->n_partitions && t->partitions[at]->index == partition &&
+            leader_epoch > t->partitions[at]->leader_epoch) {
+                t->partitions[at]->leader = leader;
+                t->partitions[at]->leader_epoch = leader_epoch;
+        }
+        pthread_rwlock_unlock(&m->lock);
+}
+
 /* --- look-ups --- */
 
 bool metadata_cache_leader(struct metadata_cache *m, struct wire_str topic, int32_t partition,

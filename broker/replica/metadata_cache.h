@@ -58,6 +58,12 @@ DEFINE_FREEP(struct metadata_cache, metadata_cache_free)
 int metadata_cache_apply(struct metadata_cache *m, const struct update_metadata_request *req, int16_t version)
         must_check;
 
+/* LeaderAndIsr has named another leader; UpdateMetadata follows, but a client that has just been sent away
+ * asks before (D9). Ignored for a partition that is not known, and unless @leader_epoch is later than what
+ * is. The same writer as metadata_cache_apply()'s. */
+void metadata_cache_lead(struct metadata_cache *m, struct wire_str topic, int32_t partition, int32_t leader,
+                         int32_t leader_epoch);
+
 /* Fill the whole answer to a Metadata request: unknown names get UNKNOWN_TOPIC_OR_PARTITION (illegal ones
  * INVALID_TOPIC_EXCEPTION), unknown ids UNKNOWN_TOPIC_ID, partitions without a live leader
  * LEADER_NOT_AVAILABLE. Creates no topic. Strings are copied into @a. -ENOMEM. */

@@ -214,6 +214,9 @@ static int16_t carry_out(struct replica_manager *m, const struct order *o)
         error = find_or_create(m, o, &p);
         if (error != KAFKA_NONE)
                 return error;
+        /* D9: before the first client is sent away, or it would be sent back here by our Metadata. */
+        metadata_cache_lead(m->metadata, o->topic, o->index, o->assignment.leader,
+                            o->assignment.leader_epoch);
         error = partition_apply(p, &o->assignment, clock_mono_ms(), &outcome, &old, &e);
         if (outcome == PARTITION_REFUSED || outcome == PARTITION_UNCHANGED)
                 return error;

@@ -104,6 +104,29 @@ static void the_leaders_client_endpoint_is_found(void **state)
         assert_false(metadata_cache_leader(*state, wire_str("b"), 0, &l));
 }
 
+static void leader_and_isr_is_known_before_update_metadata(void **state)
+{
+        struct metadata_leader l;
+
+        (void)state;
+        apply(*state, 3, "a", &id_a, 0, 1, 7); /* D9 */
+        metadata_cache_lead(*state, wire_str("a"), 0, 2, 8);
+        assert_true(metadata_cache_leader(*state, wire_str("a"), 0, &l));
+        assert_int_equal(l.leader_id, 2);
+        assert_int_equal(l.leader_epoch, 8);
+        assert_int_equal(l.broker.port, 9011);
+        metadata_cache_lead(*state, wire_str("a"), 0, 3, 8); /* not later: a repeated or late request */
+        metadata_cache_lead(*state, wire_str("a"), 1, 3, 9);
+        metadata_cache_lead(*state, wire_str("b"), 0, 3, 9);
+        assert_true(metadata_cache_leader(*state, wire_str("a"), 0, &l));
+        assert_int_equal(l.leader_id, 2);
+        assert_false(metadata_cache_leader(*state, wire_str("a"), 1, &l));
+        assert_false(metadata_cache_leader(*state, wire_str("b"), 0, &l));
+        apply(*state, 3, "a", &id_a, 0, 2, 8);
+        assert_true(metadata_cache_leader(*state, wire_str("a"), 0, &l));
+        assert_int_equal(l.leader_id, 2);
+}
+
 static void ids_and_names_lead_to_each_other(void **state)
 {
         char name[TOPIC_NAME_SIZE];
@@ -355,6 +378,7 @@ int main(void)
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
         const struct CMUnitTest tests[] = {
                 TEST(the_leaders_client_endpoint_is_found),
+                TEST(leader_and_isr_is_known_before_update_metadata),
                 TEST(ids_and_names_lead_to_each_other),
                 TEST(a_topic_made_anew_has_its_new_id_only),
                 TEST(leader_minus_two_removes_a_partition_and_the_topic_with_the_last),

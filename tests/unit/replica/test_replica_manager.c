@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/metrics.h"
+#include "wire/update_metadata.h"
 
 static const int32_t only_me[] = {1}, me_and_2[] = {1, 2};
 
@@ -282,6 +283,43 @@ static void corrupt_records_are_refused(void **state)
 }
 
 /* --- leadership goes while produce waits --- */
+
+/* What UpdateMetadata said last: broker @leader leads at @epoch. */
+static void metadata_says(struct node *n, int32_t leader, int32_t epoch)
+{
+        struct update_metadata_request_partition_state p;
+        struct update_metadata_request_topic_state t;
+        struct update_metadata_request req;
+
+        wire_init(&update_metadata_request_wire, &req);
+        wire_init_struct(&update_metadata_request_topic_state_wire, &t);
+        wire_init_struct(&update_metadata_request_partition_state_wire, &p);
+        p.leader = leader;
+        p.leader_epoch = epoch;
+        t.topic_name = wire_str(TOPIC);
+        t.topic_id = topic_id_of(TOPIC);
+        t.partition_states.items = &p;
+        t.partition_states.n = 1;
+        req.topic_states.items = &t;
+        req.topic_states.n = 1;
+        assert_int_equal(metadata_cache_apply(n->metadata, &req, 8), 0);
+}
+
+/* D9: UpdateMetadata comes later than LeaderAndIsr; who is sent away by the one must not be sent back by what
+ * the other has not said yet. */
+static void metadata_names_the_new_leader_as_soon_as_the_old_one_refuses(void **state)
+{
+        struct node *n = *state;
+        struct metadata_leader l;
+
+        lead(n, 5);
+        metadata_says(n, 1, 5);
+        become_follower(n, 2, 6);
+        assert_int_equal(produce_now(n, 1), KAFKA_NOT_LEADER_OR_FOLLOWER);
+        assert_true(metadata_cache_leader(n->metadata, wire_str(TOPIC), 0, &l));
+        assert_int_equal(l.leader_id, 2);
+        assert_int_equal(l.leader_epoch, 6);
+}
 
 static void losing_leadership_answers_who_waits(void **state)
 {
@@ -622,6 +660,7 @@ int main(void)
                 TEST(a_single_replica_commits_alone),
                 TEST(other_acks_are_invalid),
                 TEST(corrupt_records_are_refused),
+                TEST(metadata_names_the_new_leader_as_soon_as_the_old_one_refuses),
                 TEST(losing_leadership_answers_who_waits),
                 TEST(stop_replica_answers_who_waits),
                 TEST(deleting_answers_who_waits),
