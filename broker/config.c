@@ -305,3 +305,17 @@ void broker_config_print_help(void)
 {
         config_print_help(rows, ARRAY_SIZE(rows));
 }
+
+const struct config_row *broker_config_rows(size_t *ret_n)
+{
+        *ret_n = ARRAY_SIZE(rows);
+        return rows;
+}
+
+const struct config_row *broker_config_row(const char *key)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+                if (strcmp(rows[i].key, key) == 0)
+                        return &rows[i];
+        return NULL;
+}

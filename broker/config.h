@@ -52,6 +52,9 @@ int broker_config_load(const char *path, const char *const *overrides, struct br
                        char **ret_error) must_check;
 void broker_config_done(struct broker_config *c);
 void broker_config_print_help(void);
+/* The table of keys, and the row of one; NULL: there is none. */
+const struct config_row *broker_config_rows(size_t *ret_n);
+const struct config_row *broker_config_row(const char *key);
 /* -EINVAL: not of the form, or a security protocol other than PLAINTEXT. */
 int listener_parse(const char *s, struct listener *ret) must_check;
 bool listener_is_wildcard(const struct listener *l);

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "api/api.h"
 #include "controller/controller.h"
 
 struct controller_link {
@@ -59,7 +60,7 @@ static int current_client(struct controller_link *k, struct kclient **ret)
                 k->client = NULL;
         }
         if (!k->client) {
-                struct kclient_options o = {.client_id = "stepdown-broker"};
+                struct kclient_options o = {.client_id = API_FORWARD_CLIENT_ID};
 
                 r = kclient_new(k->loop, now.host, now.port, &o, &k->client);
                 if (r < 0)

@@ -7,7 +7,9 @@
 #include <string.h>
 #include <systemd/sd-daemon.h>
 
+#include "ask_controller.h"
 #include "base/slog.h"
+#include "config_describe.h"
 
 static const struct {
         const char *name;
@@ -199,6 +201,32 @@ static int validate_topic_config(const char *name, const char *value, char error
         return topic_config_set(&c, name, value, error);
 }
 
+static enum settings_scope settings_scope_of(enum config_scope scope)
+{
+        return scope == CONFIG_SCOPE_TOPIC ? SETTINGS_TOPIC : SETTINGS_BROKER;
+}
+
+static int check_setting(enum config_scope scope, const char *name, const char *value, char error[256],
+                         void *userdata)
+{
+        (void)userdata;
+        return settings_check(settings_scope_of(scope), name, value, error);
+}
+
+static bool setting(enum config_scope scope, size_t i, struct config_setting *ret, void *userdata)
+{
+        const struct server *s = userdata;
+        const struct setting *row;
+
+        if (i >= settings_count(settings_scope_of(scope)))
+                return false;
+        row = settings_at(settings_scope_of(scope), i);
+        ret->name = row->name;
+        ret->list = row->type == SETTING_LIST;
+        ret->source = (int8_t)settings_default(row, s->config, ret->value, sizeof(ret->value));
+        return true;
+}
+
 /* --- for the api --- */
 
 static void auto_create(const struct create_topics_request *req, void *userdata)
@@ -295,6 +323,8 @@ void server_fill_controller_ops(struct server *s, struct controller_ops *ret)
                 .on_state_change = controller_state_change,
                 .on_controller_change = controller_changed,
                 .validate_topic_config = validate_topic_config,
+                .check_setting = check_setting,
+                .setting = setting,
                 .userdata = s,
         };
 }
@@ -309,6 +339,8 @@ void server_fill_api_env(struct server *s, struct api_env *ret)
                 .auto_create_topics = s->config->auto_create_topics,
                 .auto_create = auto_create,
                 .prepare_topics = prepare_topics,
+                .describe_configs = server_describe_configs,
+                .ask_controller = server_ask_controller,
                 .new_producer_id = new_producer_id,
                 .new_producer_ids = new_producer_ids,
                 .userdata = s,

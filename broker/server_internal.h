@@ -4,6 +4,7 @@
 #include "admin/admin.h"
 #include "api/api.h"
 #include "blocking.h"
+#include "broker_configs.h"
 #include "controller/controller.h"
 #include "controller_link.h"
 #include "dir_report.h"
@@ -51,6 +52,8 @@ struct server {
         struct replica_manager *replicas;
         struct zk *zk;
         struct topic_configs *topic_configs;
+        struct broker_configs *broker_configs;
+        struct broker_dynamic dynamic; /* in force */
         struct producer_ids *producer_ids;
         struct dir_report *dir_report;
         struct controller *controller;

@@ -129,26 +129,70 @@ static int start_controller(struct server *s)
 
 static void on_topic_config(const char *topic, const struct topic_config *c, void *userdata)
 {
+        const struct replica_topic_config config = {
+                .min_isr = c->min_insync_replicas,
+                .log = &c->log,
+                .leader_throttled = c->leader_throttled,
+                .follower_throttled = c->follower_throttled,
+        };
         struct server *s = userdata;
 
-        if (replica_manager_set_topic_config(s->replicas, topic, c->min_insync_replicas, &c->log) < 0)
+        if (replica_manager_set_topic_config(s->replicas, topic, &config) < 0)
                 slog_warning("topic-config-lost",
                              "not enough memory for a topic's configuration; the defaults hold",
                              SL_STR("topic", topic));
 }
 
-static int start_helpers(struct server *s)
+static void on_broker_change(const char *name, void *userdata)
+{
+        struct server *s = userdata;
+
+        broker_configs_changed(s->broker_configs, name);
+}
+
+static void on_broker_config(const struct broker_dynamic *c, void *userdata)
+{
+        struct server *s = userdata;
+        bool same = memcmp(c, &s->dynamic, sizeof(*c)) == 0;
+
+        if (same)
+                return;
+        s->dynamic = *c;
+        slog_notice("broker-config-changed", "this broker's dynamic settings changed",
+                    SL_INT("leader_throttle", c->leader_throttle),
+                    SL_INT("follower_throttle", c->follower_throttle));
+        replica_manager_set_throttles(s->replicas, c->leader_throttle, c->follower_throttle);
+}
+
+static int start_configs(struct server *s)
 {
         struct topic_configs_options o = {
                 .zk = s->zk,
                 .loop = s->control_loop,
                 .on_config = on_topic_config,
+                .on_broker_change = on_broker_change,
+                .userdata = s,
+        };
+        const struct broker_configs_options b = {
+                .zk = s->zk,
+                .loop = s->control_loop,
+                .broker_id = s->config->broker_id,
+                .on_config = on_broker_config,
                 .userdata = s,
         };
         int r;
 
+        s->dynamic = (struct broker_dynamic)BROKER_DYNAMIC_DEFAULTS;
         log_defaults(s->config, &o.defaults);
         r = topic_configs_new(&o, &s->topic_configs);
+        return r < 0 ? r : broker_configs_new(&b, &s->broker_configs);
+}
+
+static int start_helpers(struct server *s)
+{
+        int r;
+
+        r = start_configs(s);
         if (r == 0)
                 r = producer_ids_new(s->zk, s->control_loop, s->config->broker_id, &s->producer_ids);
         if (r == 0)

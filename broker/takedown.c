@@ -96,6 +96,7 @@ static void free_modules(struct server *s)
         s->controller = controller_free(s->controller);
         s->net_loop = loop_free(s->net_loop);
         s->topic_configs = topic_configs_free(s->topic_configs);
+        s->broker_configs = broker_configs_free(s->broker_configs);
         s->api = api_free(s->api); /* answers the controller's requests that nobody served any more */
         s->replicas = replica_manager_free(s->replicas);
         s->dir_report = dir_report_free(s->dir_report);

@@ -2,7 +2,6 @@
 #include "topic_configs.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,110 +10,43 @@
 #include "base/slog.h"
 #include "zk/znode.h"
 
-#define RETRY_MS 200
+#define RETRY_MS     200
+#define NOTHING_SEEN (-2) /* of this session's notifications */
 
 struct topic_configs {
         struct topic_configs_options o;
         struct map *known; /* topic -> the map itself, as a mark */
+        int64_t last_seen; /* the number of the newest notification; -1: there was none */
 };
 
-enum setting_type { SETTING_INT64, SETTING_INT32, SETTING_OTHER };
-
-/* Kafka's topic settings. SETTING_OTHER: valid in Kafka, without effect on this broker's logs. */
-static const struct setting {
-        const char *name;
-        enum setting_type type;
-        size_t offset;
-        int64_t min, max;
-} settings[] = {
-        {"min.insync.replicas", SETTING_INT32, offsetof(struct topic_config, min_insync_replicas), 1,
-         INT32_MAX},
-        {"max.message.bytes", SETTING_INT32, offsetof(struct topic_config, log.max_message_bytes), 0,
-         INT32_MAX},
-        {"segment.bytes", SETTING_INT64, offsetof(struct topic_config, log.segment_bytes), 1024, INT32_MAX},
-        {"segment.ms", SETTING_INT64, offsetof(struct topic_config, log.segment_ms), 1, INT64_MAX},
-        {"segment.index.bytes", SETTING_INT64, offsetof(struct topic_config, log.index_max_bytes), 48,
-         INT32_MAX},
-        {"index.interval.bytes", SETTING_INT64, offsetof(struct topic_config, log.index_interval_bytes), 0,
-         INT32_MAX},
-        {"retention.ms", SETTING_INT64, offsetof(struct topic_config, log.retention_ms), -1, INT64_MAX},
-        {"retention.bytes", SETTING_INT64, offsetof(struct topic_config, log.retention_bytes), -1, INT64_MAX},
-        {"cleanup.policy", SETTING_OTHER, 0, 0, 0},
-        {"compression.type", SETTING_OTHER, 0, 0, 0},
-        {"delete.retention.ms", SETTING_OTHER, 0, 0, 0},
-        {"file.delete.delay.ms", SETTING_OTHER, 0, 0, 0},
-        {"flush.messages", SETTING_OTHER, 0, 0, 0},
-        {"flush.ms", SETTING_OTHER, 0, 0, 0},
-        {"follower.replication.throttled.replicas", SETTING_OTHER, 0, 0, 0},
-        {"leader.replication.throttled.replicas", SETTING_OTHER, 0, 0, 0},
-        {"max.compaction.lag.ms", SETTING_OTHER, 0, 0, 0},
-        {"message.downconversion.enable", SETTING_OTHER, 0, 0, 0},
-        {"message.format.version", SETTING_OTHER, 0, 0, 0},
-        {"message.timestamp.type", SETTING_OTHER, 0, 0, 0},
-        {"message.timestamp.difference.max.ms", SETTING_OTHER, 0, 0, 0},
-        {"message.timestamp.before.max.ms", SETTING_OTHER, 0, 0, 0},
-        {"message.timestamp.after.max.ms", SETTING_OTHER, 0, 0, 0},
-        {"min.cleanable.dirty.ratio", SETTING_OTHER, 0, 0, 0},
-        {"min.compaction.lag.ms", SETTING_OTHER, 0, 0, 0},
-        {"preallocate", SETTING_OTHER, 0, 0, 0},
-        {"segment.jitter.ms", SETTING_OTHER, 0, 0, 0},
-        {"unclean.leader.election.enable", SETTING_OTHER, 0, 0, 0},
-};
-
-static const struct setting *find_setting(const char *name)
+static void decode(const struct topic_configs *t, const char *topic, const struct znode_config *z,
+                   struct topic_config *ret)
 {
-        for (size_t i = 0; i < ARRAY_SIZE(settings); i++)
-                if (strcmp(settings[i].name, name) == 0)
-                        return &settings[i];
-        return NULL;
-}
-
-int topic_config_set(struct topic_config *c, const char *name, const char *value, char error[256])
-{
-        const struct setting *s = find_setting(name);
-        int64_t v = 0;
-
-        if (!s) {
-                (void)snprintf(error, 256, "Unknown topic config name: %s", name);
-                return -EINVAL;
-        }
-        if (strcmp(name, "cleanup.policy") == 0 && strcmp(value, "delete") != 0) {
-                (void)snprintf(error, 256,
-                               "cleanup.policy: this broker keeps logs by deletion only, not '%s'", value);
-                return -EINVAL;
-        }
-        if (s->type == SETTING_OTHER)
-                return 0;
-        if (parse_int64(value, s->min, s->max, &v) < 0) {
-                (void)snprintf(error, 256, "%s: '%s' is not a whole number from %lld to %lld", name, value,
-                               (long long)s->min, (long long)s->max);
-                return -EINVAL;
-        }
-        if (s->type == SETTING_INT32)
-                *(int32_t *)((char *)c + s->offset) = (int32_t)v;
-        else
-                *(int64_t *)((char *)c + s->offset) = v;
-        return 0;
-}
-
-static int decode(struct topic_configs *t, const char *topic, const struct zk_result *res,
-                  struct topic_config *ret)
-{
-        struct znode_config z = {0};
         char error[256];
-        int r;
 
         *ret = (struct topic_config){.log = t->o.defaults};
-        if (res->r == -ENOENT || !res->data)
-                return 0; /* no settings of its own */
-        r = znode_config_decode(res->data, res->data_len, &z);
-        for (size_t i = 0; r == 0 && i < z.n; i++)
-                if (topic_config_set(ret, z.entries[i].key, z.entries[i].value, error) < 0)
+        for (size_t i = 0; i < z->n; i++)
+                if (topic_config_set(ret, z->entries[i].key, z->entries[i].value, error) < 0)
                         slog_warning("topic-config-ignored",
                                      "a topic setting in ZooKeeper has no valid value; the default holds",
                                      SL_STR("topic", topic), SL_STR("why", error));
+}
+
+static int take(struct topic_configs *t, const char *topic, const struct zk_result *res)
+{
+        struct znode_config z = {0}; /* no settings of its own: empty, or no node at all */
+        struct topic_config config;
+        int r = 0;
+
+        if (res->r == 0 && res->data)
+                r = znode_config_decode(res->data, res->data_len, &z);
+        if (r < 0)
+                return r;
+        decode(t, topic, &z, &config);
+        t->o.on_config(topic, &config, t->o.userdata);
+        (void)!map_put_str(t->known, topic, t->known); /* a lost mark costs one more read */
         znode_config_done(&z);
-        return r;
+        return 0;
 }
 
 /* One read of /config/topics/T, for a prepare or after a change. */
@@ -161,7 +93,6 @@ static void on_read(const struct zk_result *res, void *userdata)
 {
         cleanup_with(freep) struct config_read *c = userdata;
         struct topic_configs *t = c->owner;
-        struct topic_config config;
         int r = res->r == -ENOENT ? 0 : res->r;
 
         if (retryable(r) && zk_delay(t->o.zk, t->o.loop, RETRY_MS, on_read_again, c) == 0) {
@@ -169,15 +100,11 @@ static void on_read(const struct zk_result *res, void *userdata)
                 return;
         }
         if (r == 0)
-                r = decode(t, c->topic, res, &config);
-        if (r == 0) {
-                t->o.on_config(c->topic, &config, t->o.userdata);
-                (void)!map_put_str(t->known, c->topic, t->known); /* a lost mark costs one more read */
-        } else {
+                r = take(t, c->topic, res);
+        if (r < 0)
                 slog_warning("topic-config-unread",
                              "a topic's configuration could not be read; the defaults hold for now",
                              SL_STR("topic", c->topic), SL_ERR(r));
-        }
         wait_done(c->wait);
 }
 
@@ -234,6 +161,8 @@ int topic_configs_prepare(struct topic_configs *t, const struct api_topic *topic
         return 0;
 }
 
+/* --- changes --- */
+
 static void watch_changes(struct topic_configs *t);
 
 static void on_change(const char *path, void *userdata)
@@ -248,14 +177,118 @@ static void on_watch_again(const struct zk_result *res, void *userdata)
                 watch_changes(userdata);
 }
 
-/* Every known topic is read again: changes are rare, and the list of notifications does not say reliably
- * which ones this broker has seen. */
-static void on_children(const struct zk_result *res, void *userdata)
+static void read_everything(struct topic_configs *t)
 {
-        struct topic_configs *t = userdata;
         const void *topic;
         size_t cursor = 0, len;
         void *mark;
+
+        while (map_next(t->known, &cursor, &topic, &len, &mark)) {
+                char name[256];
+
+                (void)snprintf(name, sizeof(name), "%.*s", (int)len, (const char *)topic);
+                (void)start_read(t, name, NULL);
+        }
+        if (t->o.on_broker_change)
+                t->o.on_broker_change(NULL, t->o.userdata);
+}
+
+/* One notification that this broker has not seen yet. */
+struct change_read {
+        struct topic_configs *owner;
+        char path[ZNODE_PATH_SIZE];
+};
+
+static void act_on(struct topic_configs *t, const char *entity)
+{
+        static const char topics[] = "topics/", brokers[] = "brokers/";
+
+        if (strncmp(entity, topics, sizeof(topics) - 1) == 0) {
+                entity += sizeof(topics) - 1;
+                if (map_get_str(t->known, entity)) /* else it is read before it is needed */
+                        (void)start_read(t, entity, NULL);
+        } else if (strncmp(entity, brokers, sizeof(brokers) - 1) == 0 && t->o.on_broker_change) {
+                t->o.on_broker_change(entity + sizeof(brokers) - 1, t->o.userdata);
+        }
+}
+
+static int ask_change(struct change_read *c);
+
+static void on_change_again(const struct zk_result *res, void *userdata)
+{
+        cleanup_with(freep) struct change_read *c = userdata;
+
+        if (res->r < 0)
+                return; /* the session is gone: everything is read in the next */
+        if (ask_change(c) == 0)
+                TAKE_PTR(c);
+        else
+                read_everything(c->owner);
+}
+
+static void on_change_read(const struct zk_result *res, void *userdata)
+{
+        cleanup_with(freep) struct change_read *c = userdata;
+        cleanup_with(freep) char *entity = NULL;
+        int r = res->r;
+
+        if (retryable(r) && zk_delay(c->owner->o.zk, c->owner->o.loop, RETRY_MS, on_change_again, c) == 0) {
+                TAKE_PTR(c);
+                return;
+        }
+        if (r == -EOWNERDEAD || r == -ECANCELED)
+                return;
+        if (r == 0)
+                r = znode_config_change_decode(res->data ? res->data : "", res->data_len, &entity);
+        if (r == 0)
+                act_on(c->owner, entity);
+        else if (r == -EBADMSG)
+                slog_warning("config-change-ignored", "a notification of a configuration change is malformed",
+                             SL_STR("path", c->path));
+        else /* deleted already, which tells nothing of what it said */
+                read_everything(c->owner);
+}
+
+static int ask_change(struct change_read *c)
+{
+        return zk_get(c->owner->o.zk, c->owner->o.loop, c->path, NULL, on_change_read, c);
+}
+
+static int start_change_read(struct topic_configs *t, const char *child)
+{
+        cleanup_with(freep) struct change_read *c = calloc(1, sizeof(*c));
+        int r = -ENOMEM;
+
+        if (c) {
+                c->owner = t;
+                (void)snprintf(c->path, sizeof(c->path), ZNODE_CONFIG_CHANGES "/%s", child);
+                r = ask_change(c);
+        }
+        if (r == 0)
+                TAKE_PTR(c);
+        return r;
+}
+
+/* The number that the server gave to a notification; -1: it is none. */
+static int64_t sequence_of(const char *child)
+{
+        static const char prefix[] = "config_change_";
+        int64_t n;
+
+        if (strncmp(child, prefix, sizeof(prefix) - 1) != 0 ||
+            parse_int64(child + sizeof(prefix) - 1, 0, INT64_MAX, &n) < 0)
+                return -1;
+        return n;
+}
+
+/* What was changed before this session began is not told by what is left of the notifications: they are
+ * deleted after a quarter of an hour. From then on each is read once. That there are some, but older ones
+ * than were seen, means that somebody made the parent anew. */
+static void on_children(const struct zk_result *res, void *userdata)
+{
+        struct topic_configs *t = userdata;
+        int64_t seen = t->last_seen, newest = -1;
+        int r = 0;
 
         if (retryable(
                     res->r)) { /* no watch was armed: without another try no change would be seen any more */
@@ -264,12 +297,19 @@ static void on_children(const struct zk_result *res, void *userdata)
         }
         if (res->r < 0 && res->r != -ENOENT)
                 return; /* the session is gone: on_session() comes */
-        while (map_next(t->known, &cursor, &topic, &len, &mark)) {
-                char name[256];
-
-                (void)snprintf(name, sizeof(name), "%.*s", (int)len, (const char *)topic);
-                (void)start_read(t, name, NULL);
+        for (size_t i = 0; i < res->n_children; i++)
+                newest = MAX(newest, sequence_of(res->children[i]));
+        t->last_seen = res->n_children > 0 ? newest : MAX(seen, newest);
+        if (seen == NOTHING_SEEN || (newest >= 0 && newest < seen)) {
+                t->last_seen = newest;
+                read_everything(t);
+                return;
         }
+        for (size_t i = 0; r == 0 && i < res->n_children; i++)
+                if (sequence_of(res->children[i]) > seen)
+                        r = start_change_read(t, res->children[i]);
+        if (r < 0)
+                read_everything(t);
 }
 
 static void watch_changes(struct topic_configs *t)
@@ -281,6 +321,7 @@ static void watch_changes(struct topic_configs *t)
 
 void topic_configs_on_session(struct topic_configs *t)
 {
+        t->last_seen = NOTHING_SEEN;
         watch_changes(t);
 }
 
@@ -291,6 +332,7 @@ int topic_configs_new(const struct topic_configs_options *o, struct topic_config
         if (!t)
                 return -ENOMEM;
         t->o = *o;
+        t->last_seen = NOTHING_SEEN;
         t->known = map_new();
         if (!t->known)
                 return -ENOMEM;

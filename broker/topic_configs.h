@@ -1,25 +1,24 @@
 /* Topic configurations from ZooKeeper (/config/topics/T), read before a topic's first LeaderAndIsr takes
- * effect (KAFKA-9769) and again when /config/changes says so. All on the control loop. */
+ * effect (KAFKA-9769) and again when /config/changes names them; what it says of brokers is passed on. All on
+ * the control loop. */
 #pragma once
 
 #include "api/api.h"
 #include "base/loop.h"
-#include "log/partition_log.h"
+#include "settings.h"
 #include "zk/zk.h"
 
 struct topic_configs;
-
-struct topic_config {
-        int32_t min_insync_replicas; /* 0: the broker's default */
-        struct log_config log;
-};
 
 struct topic_configs_options {
         struct zk *zk;
         struct loop *loop;
         struct log_config defaults;
-        /* A topic's configuration is known, or changed. */
+        /* A topic's configuration is known, or changed; valid during the call. */
         void (*on_config)(const char *topic, const struct topic_config *c, void *userdata);
+        /* That of a broker changed, or may have: @name as in /config/brokers/NAME; NULL: any. NULL allowed.
+         */
+        void (*on_broker_change)(const char *name, void *userdata);
         void *userdata;
 };
 
@@ -35,7 +34,3 @@ void topic_configs_on_session(struct topic_configs *t);
  * and is read again with its next call. -ENOMEM: @fn was not called. */
 int topic_configs_prepare(struct topic_configs *t, const struct api_topic *topics, size_t n,
                           void (*fn)(void *userdata), void *userdata) must_check;
-
-/* Apply one "name=value" of a topic to @c. -EINVAL with a sentence in @error. Names known to Kafka that have
- * no effect here are accepted. */
-int topic_config_set(struct topic_config *c, const char *name, const char *value, char error[256]) must_check;

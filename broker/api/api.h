@@ -9,7 +9,10 @@
 #include "net/net.h"
 
 struct controller;
+struct arena;
 struct create_topics_request;
+struct describe_configs_request;
+struct describe_configs_response;
 struct metadata_cache;
 struct replica_manager;
 
@@ -33,6 +36,19 @@ struct api_env {
          * (KAFKA-9769). Called on the control loop. -ENOMEM: @fn is not called. */
         int (*prepare_topics)(const struct api_topic *topics, size_t n, void (*fn)(void *fn_userdata),
                               void *fn_userdata, void *userdata);
+        /* Tell the settings that @req asks for: @fn with a response in @a, once, any thread; NULL: out of
+         * memory. */
+        void (*describe_configs)(const struct describe_configs_request *req, struct arena *a,
+                                 void (*fn)(const struct describe_configs_response *res, void *fn_userdata),
+                                 void *fn_userdata, void *userdata);
+        /* Ask the active controller, wherever it is: @body, of @key and @version, lives until @fn, which is
+         * called once on any thread. An answer of which @is_refused says that it came from no controller any
+         * more, or none, is asked for again for some seconds. @response dies with the call; NULL: nobody
+         * answered. */
+        void (*ask_controller)(int16_t key, int16_t version, const void *body,
+                               bool (*is_refused)(const void *response),
+                               void (*fn)(const void *response, void *fn_userdata), void *fn_userdata,
+                               void *userdata);
         /* A producer id nobody else has or will have. @fn: exactly once, any thread; r < 0: try later. */
         void (*new_producer_id)(void (*fn)(int r, int64_t id, void *fn_userdata), void *fn_userdata,
                                 void *userdata);
@@ -41,6 +57,9 @@ struct api_env {
                                  void *fn_userdata, void *userdata);
         void *userdata;
 };
+
+/* The client id under which brokers pass requests on to the controller. */
+#define API_FORWARD_CLIENT_ID "stepdown-broker"
 
 struct api;
 

@@ -93,6 +93,9 @@ void api_handle_create_partitions(struct api_request *r);
 void api_handle_elect_leaders(struct api_request *r);
 void api_handle_alter_reassignments(struct api_request *r);
 void api_handle_list_reassignments(struct api_request *r);
+void api_handle_describe_configs(struct api_request *r);
+void api_handle_alter_configs(struct api_request *r);
+void api_handle_incremental_alter_configs(struct api_request *r);
 
 /* Answer an ApiVersions request of a version we do not know (KIP-511): v0 body, error 35, the key's range. */
 void api_reply_unsupported_api_versions(struct net_request *net, int32_t correlation_id);

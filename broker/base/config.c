@@ -66,19 +66,25 @@ static size_t edit_distance(const char *a, const char *b)
         return row[n];
 }
 
+void config_nearer(const char *key, const char *candidate, size_t *best, const char **found)
+{
+        size_t d = edit_distance(key, candidate);
+
+        if (*best == SIZE_MAX)
+                *best = MAX(strlen(key) / 3, (size_t)2) + 1; /* farther than this is no slip of the finger */
+        if (d >= *best)
+                return;
+        *best = d;
+        *found = candidate;
+}
+
 static const char *nearest_key(const struct loader *l, const char *key)
 {
-        size_t best = MAX(strlen(key) / 3, (size_t)2) + 1; /* farther than this is no slip of the finger */
+        size_t best = SIZE_MAX;
         const char *found = NULL;
 
-        for (size_t i = 0; i < l->n_rows; i++) {
-                size_t d = edit_distance(key, l->rows[i].key);
-
-                if (d < best) {
-                        best = d;
-                        found = l->rows[i].key;
-                }
-        }
+        for (size_t i = 0; i < l->n_rows; i++)
+                config_nearer(key, l->rows[i].key, &best, &found);
         return found;
 }
 
@@ -523,6 +529,34 @@ void config_done(const struct config_row *rows, size_t n_rows, void *target)
                         free(*p);
                         *p = NULL;
                 }
+}
+
+size_t config_row_text(const struct config_row *row, const void *target, char *out, size_t size)
+{
+        const void *at = (const char *)target + row->offset;
+        const char *text;
+        int n;
+
+        switch (row->type) {
+        case CONFIG_INT32:
+                n = snprintf(out, size, "%" PRId32, *(const int32_t *)at);
+                break;
+        case CONFIG_INT64:
+        case CONFIG_DURATION_MS:
+                n = snprintf(out, size, "%" PRId64, *(const int64_t *)at);
+                break;
+        case CONFIG_BOOL:
+                n = snprintf(out, size, "%s", *(const bool *)at ? "true" : "false");
+                break;
+        case CONFIG_ENUM:
+                n = snprintf(out, size, "%s", row->choices[*(const int *)at]);
+                break;
+        default:
+                text = *(char *const *)at;
+                n = snprintf(out, size, "%s", text ? text : "");
+                break;
+        }
+        return n < 0 ? 0 : MIN((size_t)n, size - 1);
 }
 
 static void print_range(const struct config_row *row)

@@ -41,3 +41,9 @@ int config_load(const struct config_row *rows, size_t n_rows, const char *path, 
 void config_done(const struct config_row *rows, size_t n_rows, void *target);
 /* Reference manual of the table on stdout: key, type, default, reloadable, help. */
 void config_print_help(const struct config_row *rows, size_t n_rows);
+/* A row's value as text that config_load() would read again, durations in milliseconds; the text's length
+ * (cut off at @size). */
+size_t config_row_text(const struct config_row *row, const void *target, char *out, size_t size);
+/* Is @candidate likelier than what was found so far to be what the author of @key meant? Then *found becomes
+ * it. *best: SIZE_MAX at first. */
+void config_nearer(const char *key, const char *candidate, size_t *best, const char **found);

@@ -73,6 +73,7 @@ static void forget_cluster(struct controller *c)
         elections_forget(c);
         log_dirs_forget(c);
         reassign_forget(c);
+        configs_forget(c);
         deletion_forget(c);
         drain_forget(c);
         drain_history_forget(c);
@@ -386,6 +387,7 @@ int controller_new(const struct controller_options *o, const struct controller_o
         list_init(&c->elections);
         list_init(&c->growths);
         list_init(&c->moves);
+        list_init(&c->configs);
         list_init(&c->moving);
         list_init(&c->brokers.waiting);
         list_init(&c->brokers.waiting_next);

@@ -37,6 +37,20 @@ struct alter_partition_reassignments_request;
 struct alter_partition_reassignments_response;
 struct list_partition_reassignments_request;
 struct list_partition_reassignments_response;
+struct incremental_alter_configs_request;
+struct incremental_alter_configs_response;
+
+/* What has settings that change while brokers run: the numbers are Kafka's resource types. */
+enum config_scope { CONFIG_SCOPE_TOPIC = 2, CONFIG_SCOPE_BROKER = 4 };
+
+#define CONFIG_SOURCE_TOPIC 1 /* of a topic's own settings, among the sources of DescribeConfigs */
+
+struct config_setting {
+        const char *name;
+        char value[64]; /* that holds where nothing is set */
+        int8_t source;  /* where that comes from: Kafka's number, of DescribeConfigs */
+        bool list;
+};
 
 struct controller_options {
         int32_t broker_id;
@@ -64,6 +78,11 @@ struct controller_ops {
         /* Is @name=@value a valid topic configuration? 0, or -EINVAL and a sentence in @error. NULL: all are.
          */
         int (*validate_topic_config)(const char *name, const char *value, char error[256], void *userdata);
+        /* The same for any scope; @value NULL: may it be taken away? NULL: everything may be set. */
+        int (*check_setting)(enum config_scope scope, const char *name, const char *value, char error[256],
+                             void *userdata);
+        /* The @i-th setting of @scope; false: there is none. NULL: none is known. */
+        bool (*setting)(enum config_scope scope, size_t i, struct config_setting *ret, void *userdata);
         void *userdata;
 };
 
@@ -232,6 +251,14 @@ typedef void (*controller_list_reassignments_fn)(const struct list_partition_rea
 void controller_list_reassignments(struct controller *c,
                                    const struct list_partition_reassignments_request *req,
                                    controller_list_reassignments_fn fn, void *userdata);
+/* Change the settings of topics and brokers in ZooKeeper, each resource on its own, and tell the brokers of
+ * it;
+ * @replace: what is not named goes (AlterConfigs), and every operation is a set. A resource's answer is
+ * NOT_CONTROLLER when it was not written because somebody else is. */
+typedef void (*controller_alter_configs_fn)(const struct incremental_alter_configs_response *res,
+                                            void *userdata);
+void controller_alter_configs(struct controller *c, const struct incremental_alter_configs_request *req,
+                              bool replace, controller_alter_configs_fn fn, void *userdata);
 /* @version: of the request; older ones know fewer error codes. */
 typedef void (*controller_alter_partition_fn)(const struct alter_partition_response *res, void *userdata);
 void controller_alter_partition(struct controller *c, const struct alter_partition_request *req,

@@ -132,11 +132,13 @@ struct controller {
         struct list deletions; /* delete_request */
         int n_waiting;         /* requests of all kinds, and how many partitions those that create want */
         int64_t partitions_waiting;
-        struct map *claimed;   /* topic_name_fold() of a name that is being written -> its create_item */
-        struct list elections; /* elect_request */
-        struct list growths;   /* grow_request */
-        struct list moves;     /* reassign_request */
-        struct list moving;    /* ctx_partition whose reassignment has something to be done */
+        struct map *claimed;        /* topic_name_fold() of a name that is being written -> its create_item */
+        struct list elections;      /* elect_request */
+        struct list growths;        /* grow_request */
+        struct list moves;          /* reassign_request */
+        struct list configs;        /* config_request */
+        int64_t config_purge_at_ms; /* old notifications of configuration changes are not looked for before */
+        struct list moving;         /* ctx_partition whose reassignment has something to be done */
         uint64_t moves_pass;
         struct tool_znode elections_znode, moves_znode;
         struct dir_events dir_events;
@@ -423,6 +425,12 @@ bool reassign_is_leaving(const struct ctx_partition *p, const struct ctx_slot *s
 /* Make @ids the target of @p (empty: what it was before). A Kafka error and its sentence. */
 int16_t reassign_want(struct controller *c, struct ctx_partition *p, const int32_t *ids, int32_t n,
                       char error[256]);
+
+/* --- configs.c --- */
+void configs_forget(struct controller *c);
+/* The setting @name of @scope as it is where nothing is set; false: there is none. */
+bool config_setting_find(const struct controller *c, enum config_scope scope, const char *name,
+                         struct config_setting *ret);
 
 void controller_metrics_register(struct controller *c);
 void controller_metrics_unregister(struct controller *c);

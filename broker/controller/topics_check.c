@@ -243,6 +243,11 @@ static int16_t encode_config(struct controller *c, struct create_item *it, char 
                                        "a name or value is not valid text (UTF-8 without NUL)");
                         return KAFKA_INVALID_CONFIG;
                 }
+                if (k->value.len > ZNODE_CONFIG_MAX_VALUE) {
+                        (void)snprintf(error, ASSIGNMENT_TEXT_SIZE, "%.*s: a value has at most %d bytes",
+                                       MIN(k->name.len, 100), k->name.data, ZNODE_CONFIG_MAX_VALUE);
+                        return KAFKA_INVALID_CONFIG;
+                }
                 e->key = arena_strndup(a, k->name.data, (size_t)k->name.len);
                 e->value = arena_strndup(a, k->value.data, (size_t)k->value.len);
                 if (!e->key || !e->value)
@@ -277,20 +282,48 @@ static int16_t encode_topic(struct create_item *it)
         return it->topic_json ? KAFKA_NONE : KAFKA_UNKNOWN_SERVER_ERROR;
 }
 
-static void fill_success(struct create_item *it)
+static const struct create_topics_request_config *config_of(const struct create_item *it, const char *name)
+{
+        for (int32_t i = 0; i < it->in->configs.n; i++)
+                if (it->in->configs.items[i].value.len >= 0 &&
+                    wire_str_equal(it->in->configs.items[i].name, name))
+                        return &it->in->configs.items[i];
+        return NULL;
+}
+
+/* KIP-525: every setting as it is to hold, not only those that were asked for. */
+static void fill_configs(struct controller *c, struct create_item *it)
+{
+        struct arena *a = &it->q->arena;
+        struct create_topics_response_topic *out = it->out;
+        struct config_setting s;
+        size_t n = 0;
+
+        while (c->ops.setting && c->ops.setting(CONFIG_SCOPE_TOPIC, n, &s, c->ops.userdata))
+                n++;
+        out->configs.items = arena_alloc(a, n + 1, sizeof(*out->configs.items));
+        out->configs.n = 0;
+        for (size_t i = 0; out->configs.items && i < n; i++) {
+                struct create_topics_response_config *k = &out->configs.items[out->configs.n++];
+                const struct create_topics_request_config *asked;
+
+                (void)c->ops.setting(CONFIG_SCOPE_TOPIC, i, &s, c->ops.userdata);
+                asked = config_of(it, s.name);
+                *k = (struct create_topics_response_config){
+                        .name = wire_str(s.name),
+                        .value = asked ? asked->value : wire_str(arena_strndup(a, s.value, strlen(s.value))),
+                        .config_source = (int8_t)(asked ? CONFIG_SOURCE_TOPIC : s.source),
+                };
+        }
+}
+
+static void fill_success(struct controller *c, struct create_item *it)
 {
         struct create_topics_response_topic *out = it->out;
-        int32_t n = MAX(it->in->configs.n, 0);
 
         out->num_partitions = (int32_t)it->topic.n_partitions;
         out->replication_factor = (int16_t)(it->topic.n_partitions ? it->topic.partitions[0].n_replicas : 0);
-        out->configs.items = arena_alloc(&it->q->arena, (size_t)n + 1, sizeof(*out->configs.items));
-        out->configs.n = 0;
-        for (int32_t i = 0; out->configs.items && i < n; i++)
-                out->configs.items[out->configs.n++] =
-                        (struct create_topics_response_config){.name = it->in->configs.items[i].name,
-                                                               .value = it->in->configs.items[i].value,
-                                                               .config_source = 1};
+        fill_configs(c, it);
         if (!it->q->req->validate_only)
                 out->topic_id = it->topic.id;
 }
@@ -310,6 +343,6 @@ int16_t topics_check(struct controller *c, struct create_item *it, char error[AS
         if (code == KAFKA_NONE)
                 code = encode_topic(it);
         if (code == KAFKA_NONE)
-                fill_success(it);
+                fill_success(c, it);
         return code;
 }

@@ -22,8 +22,10 @@ static void arm(struct fetcher *f, int64_t due_ms)
 
 static void withdraw(struct fetch_entry *e)
 {
-        if (e->state == FETCH_IN_FLIGHT)
+        if (e->state == FETCH_IN_FLIGHT) {
                 e->f->lanes[e->lane].sent[e->sent_at] = NULL;
+                fetch_entry_settle(e);
+        }
         list_remove(&e->node);
 }
 
@@ -124,6 +126,9 @@ static void send_lane(struct fetcher *f, enum fetch_lane_id id)
         int64_t now_ms = loop_now_ms(f->owner->loop);
         int r;
 
+        fetcher_hold_back(f, id);
+        if (list_empty(&f->ready[id]))
+                return;
         r = move_to_sent(lane, &f->ready[id]);
         if (r < 0) {
                 arm(f, now_ms + RETRY_MS);

@@ -25,6 +25,10 @@ struct fetch_entry {         /* one partition followed through one fetcher in on
         struct partition_position position;
         bool has_position;
         int64_t leader_hw; /* that was last taken over; -1: none */
+        /* While throttled (KIP-73). */
+        int64_t ask_bytes;                /* of the next request; 0: as much as any */
+        int64_t taken_bytes, given_bytes; /* of the throttle for the one in flight, and used of them */
+        bool starved; /* with less than a partition's most nothing came: the next batch may be larger */
 };
 
 struct fetch_lane {
@@ -67,6 +71,13 @@ void fetch_entry_ready(struct fetch_entry *e, enum fetch_lane_id from);
 void fetch_entry_delay(struct fetch_entry *e, int64_t ms);
 void fetch_entry_ranging(struct fetch_entry *e); /* on no list until the leader has answered */
 void fetch_entry_drop(struct fetch_entry *e);
+/* Take the position if there is none; false: it follows somebody else by now. */
+bool fetch_entry_position(struct fetch_entry *e);
+/* fetcher_throttle.c: those ready on @lane that the throttle holds back are delayed until it does not; the
+ * others know how much to ask for. */
+void fetcher_hold_back(struct fetcher *f, enum fetch_lane_id lane);
+/* @e comes out of its request. */
+void fetch_entry_settle(struct fetch_entry *e);
 void fetcher_schedule(struct fetcher *f);
 int fetcher_client(struct fetcher *f, struct kclient **client)
         must_check; /* connects on first use; -EHOSTUNREACH */

@@ -26,7 +26,7 @@ static int16_t version_of(const struct fetch_lane *lane)
         return VERSION_WITH_IDS;
 }
 
-static bool take_position(struct fetch_entry *e)
+bool fetch_entry_position(struct fetch_entry *e)
 {
         if (!e->has_position)
                 e->has_position = partition_follow_position(e->p, e->epoch, &e->position);
@@ -42,7 +42,7 @@ static size_t take_positions(struct fetch_lane *lane, struct fetch_request_parti
         for (size_t i = 0; i < lane->n_sent; i++) {
                 struct fetch_entry *e = lane->sent[i];
 
-                if (!take_position(e)) {
+                if (!fetch_entry_position(e)) {
                         fetch_entry_drop(e); /* clears lane->sent[i] */
                         continue;
                 }
@@ -51,7 +51,9 @@ static size_t take_positions(struct fetch_lane *lane, struct fetch_request_parti
                 partitions[i].fetch_offset = e->position.offset;
                 partitions[i].last_fetched_epoch = e->position.last_epoch;
                 partitions[i].log_start_offset = e->position.log_start_offset;
-                partitions[i].partition_max_bytes = e->f->owner->m->options.replica_fetch_max_bytes;
+                partitions[i].partition_max_bytes = e->ask_bytes > 0
+                                                            ? (int32_t)e->ask_bytes
+                                                            : e->f->owner->m->options.replica_fetch_max_bytes;
                 n++;
         }
         return n;
@@ -187,6 +189,8 @@ static void on_partition(struct fetch_entry *e, enum fetch_lane_id lane,
         enum follower_action action = FOLLOWER_IGNORE;
         int r;
 
+        e->given_bytes = a->records.len;
+        e->starved = e->ask_bytes > 0 && a->records.len == 0 && a->error_code == KAFKA_NONE;
         if (!has_news(e, a)) {
                 next_step(e, lane, FOLLOWER_APPEND, false);
                 return;

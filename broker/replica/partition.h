@@ -42,6 +42,9 @@ struct partition {
         /* Counts, under the lock, what a reader could notice: appends, moves of the HW or the log's ends,
          * role and epoch. Who finds the number it has seen before need not look again. */
         _Atomic uint32_t changes;
+        /* KIP-73, by the topic's settings: while we lead it, what goes to replicas that are not in sync
+         * counts, and while we follow it out of sync what we fetch. */
+        _Atomic bool leader_throttled, follower_throttled;
 
         pthread_mutex_t lock; /* all up to the next comment */
         struct uuid topic_id;
@@ -132,6 +135,7 @@ struct partition_fetch_state {
         int32_t diverging_epoch;      /* -1: none */
         int64_t diverging_end_offset;
         uint32_t changes; /* the partition's count that this is the state of */
+        bool throttled;   /* for a follower that is not in sync, of a partition whose throttle counts here */
 };
 /* May it be served, and with how much? @lease: asked by the caller, once for all partitions of a request
  * (F2). Progress of a follower is recorded only by partition_fetch_begin(), once a request. */

@@ -68,6 +68,17 @@ static int16_t check_reader(const struct partition *p, const struct partition_fe
         return error;
 }
 
+/* Who is being added to the ISR is waited for by acks=all already. */
+static bool is_throttled(const struct partition *p, const struct partition_fetch *f)
+{
+        const struct leader_replica *r;
+
+        if (f->replica_id < 0 || !atomic_load_explicit(&p->leader_throttled, memory_order_relaxed))
+                return false;
+        r = leader_find_replica(&p->leader, f->replica_id);
+        return r && !r->in_isr && !r->in_proposal;
+}
+
 static void check_locked(struct partition *p, const struct partition_fetch *f, bool lease,
                          struct partition_fetch_state *ret)
 {
@@ -84,6 +95,7 @@ static void check_locked(struct partition *p, const struct partition_fetch *f, b
         if (ret->error != KAFKA_NONE)
                 return;
         ret->hw = p->hw;
+        ret->throttled = is_throttled(p, f);
         ret->log_start_offset = partition_log_start_offset(p->log);
         ret->error = check_history(p, f, ret);
         if (ret->error != KAFKA_NONE || ret->diverging_epoch >= 0)

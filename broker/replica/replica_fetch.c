@@ -47,6 +47,7 @@ struct fetch_op {
         size_t n_topics, n_parts, n_waits;
         int32_t replica_id;
         int64_t replica_epoch, min_bytes;
+        int64_t throttled_ms; /* how long what a throttle holds back waits for it; INT64_MAX: nothing does */
         size_t max_bytes;
         int16_t error; /* of the whole request */
 };
@@ -56,6 +57,26 @@ struct fetch_op {
 static int64_t capped_bytes(const struct fetch_part *part)
 {
         return MIN(part->state.bytes, (int64_t)part->max_bytes);
+}
+
+/* KIP-73: bytes for a replica that is not in sync, while the broker sends enough to such. They are as good as
+ * not there; the request ends its wait when some may go, not when the follower's patience ends. */
+static bool held_back(struct fetch_op *op, const struct fetch_part *part)
+{
+        int64_t ms;
+
+        if (!part->state.throttled || part->state.bytes == 0)
+                return false;
+        ms = throttle_wait_ms(&op->m->throttles[THROTTLE_LEADER], capped_bytes(part));
+        if (ms > 0)
+                op->throttled_ms = MIN(op->throttled_ms, ms);
+        return ms > 0;
+}
+
+/* That could be answered now. */
+static int64_t ready_bytes(struct fetch_op *op, const struct fetch_part *part)
+{
+        return held_back(op, part) ? 0 : capped_bytes(part);
 }
 
 static void fill_partition(struct fetch_op *op, struct fetch_part *part, struct fetch_response_partition *out,
@@ -91,6 +112,26 @@ static size_t response_limit(const struct fetch_op *op)
         return MIN(op->max_bytes, op->replica_id >= 0 ? room + FOLLOWER_RESERVE_BYTES : room);
 }
 
+static void look_again(struct fetch_part *part, bool lease)
+{
+        if (!is_current(part))
+                partition_fetch_check(part->p, &part->fetch, lease, &part->state);
+}
+
+/* The first batch is read whole even if the throttle grants less, or a large one would never go. */
+static void read_throttled(const struct fetch_op *op, struct fetch_part *part, bool lease, size_t left,
+                           struct buf *records)
+{
+        struct throttle *t = &op->m->throttles[THROTTLE_LEADER];
+        int64_t taken = throttle_take(t, MIN((int64_t)MIN(part->max_bytes, left), part->state.bytes));
+
+        if (taken == 0)
+                return;
+        partition_fetch_read(part->p, &part->fetch, lease, (size_t)taken, true, records, &part->read_n,
+                             &part->state);
+        throttle_settle(t, taken, (int64_t)part->read_n);
+}
+
 /* KIP-74: limits are for whole requests and partitions, but the first that has anything gets at least one
  * batch, or a reader could never get past a large one. */
 static void read_part(const struct fetch_op *op, struct fetch_part *part, bool lease, size_t limit,
@@ -103,8 +144,13 @@ static void read_part(const struct fetch_op *op, struct fetch_part *part, bool l
         part->read_n = 0;
         if (!part->p || (is_current(part) && part->state.bytes == 0))
                 return;
-        partition_fetch_read(part->p, &part->fetch, lease, MIN(part->max_bytes, left), min_one, records,
-                             &part->read_n, &part->state);
+        if (part->state.throttled)
+                look_again(part, lease); /* it may be in sync by now */
+        if (part->state.throttled)
+                read_throttled(op, part, lease, left, records);
+        else
+                partition_fetch_read(part->p, &part->fetch, lease, MIN(part->max_bytes, left), min_one,
+                                     records, &part->read_n, &part->state);
         if (part->state.error == KAFKA_NONE)
                 return;
         records->len = part->read_at;
@@ -244,18 +290,12 @@ static void op_complete(struct delayed_op *base, bool expired)
 
 /* Errors and divergence are answered at once (§4.5 A-F, H): waiting does not make them go away. Nor is there
  * anything to wait for once a partition has as much as it may carry, whatever min.bytes asks. */
-static bool must_answer(const struct fetch_part *part)
+static bool must_answer(struct fetch_op *op, const struct fetch_part *part)
 {
         const struct partition_fetch_state *s = &part->state;
 
         return s->error != KAFKA_NONE || s->diverging_epoch >= 0 ||
-               (s->bytes > 0 && s->bytes >= (int64_t)part->max_bytes);
-}
-
-static void look_again(struct fetch_part *part, bool lease)
-{
-        if (!is_current(part))
-                partition_fetch_check(part->p, &part->fetch, lease, &part->state);
+               (s->bytes > 0 && s->bytes >= (int64_t)part->max_bytes && !held_back(op, part));
 }
 
 /* With min.bytes of at most one byte a change of one partition decides by itself. */
@@ -267,7 +307,7 @@ static bool is_satisfied_by(struct fetch_op *op, const struct purgatory_key *hin
                 if (!part->p || &part->p->fetch_key != hint)
                         continue;
                 look_again(part, lease);
-                if (must_answer(part) || capped_bytes(part) >= MAX(op->min_bytes, (int64_t)1))
+                if (must_answer(op, part) || ready_bytes(op, part) >= MAX(op->min_bytes, (int64_t)1))
                         return true;
         }
         return false;
@@ -290,9 +330,9 @@ static bool op_is_satisfied(struct delayed_op *base, const struct purgatory_key 
                 if (!part->p)
                         return true;
                 look_again(part, lease);
-                if (must_answer(part))
+                if (must_answer(op, part))
                         return true;
-                bytes += capped_bytes(part);
+                bytes += ready_bytes(op, part);
                 if (bytes >= op->min_bytes)
                         return true;
         }
@@ -432,6 +472,7 @@ static int op_new(struct replica_manager *m, const struct fetch_request *req, co
         arena_init(&op->arena, 0);
         op->m = m;
         op->call = *call;
+        op->throttled_ms = INT64_MAX;
         op->replica_id = call->version >= 15 ? req->replica_state.replica_id : req->replica_id;
         op->replica_epoch = call->version >= 15 ? req->replica_state.replica_epoch : -1;
         op->max_bytes = (size_t)MAX(MIN(req->max_bytes, m->options.fetch_max_bytes), 0);
@@ -471,8 +512,8 @@ static bool begin_all(struct fetch_op *op)
                 partition_fetch_begin(part->p, &part->fetch, lease, now_ms, &part->state, &e);
                 /* R67: this may complete produce requests, whose answers must not wait for ours. */
                 replica_perform(op->m, part->p, &e);
-                answer |= must_answer(part);
-                bytes += capped_bytes(part);
+                answer |= must_answer(op, part);
+                bytes += ready_bytes(op, part);
         }
         return answer || bytes >= op->min_bytes;
 }
@@ -492,5 +533,6 @@ void replica_manager_fetch(struct replica_manager *m, const struct fetch_request
                 delayed_op_unref(&op->base);
                 return;
         }
-        purgatory_wait(m->fetch, &op->base, op->waits, op->n_waits, req->max_wait_ms);
+        purgatory_wait(m->fetch, &op->base, op->waits, op->n_waits,
+                       MIN((int64_t)req->max_wait_ms, op->throttled_ms));
 }

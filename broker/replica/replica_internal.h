@@ -8,6 +8,7 @@
 #include "replica/partition.h"
 #include "replica/purgatory.h"
 #include "replica/stale.h"
+#include "replica/throttle.h"
 #include "wire/error.h"
 #include "wire/types.h"
 
@@ -19,6 +20,8 @@ struct replica_endpoint {
 struct topic_config {
         int32_t min_isr; /* <= 0: default */
         struct log_config log;
+        const char *leader_throttled, *follower_throttled; /* in text; NULL: none */
+        char text[];
 };
 
 struct replica_manager {
@@ -33,6 +36,7 @@ struct replica_manager {
         struct loop_timer *isr_tick, *isr_retry, *hw_checkpoint, *retention, *recovery_points;
         struct purgatory *produce, *fetch;
         struct fetchers *fetchers;
+        struct throttle throttles[N_THROTTLE_SIDES];
 
         _Atomic bool shutting_down; /* follow nobody */
         _Atomic bool closed;        /* serve nobody */

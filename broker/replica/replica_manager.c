@@ -248,8 +248,11 @@ int replica_manager_new(const struct replica_options *o, const struct replica_op
         m->isr_task = (struct loop_task){.fn = replica_isr_on_task, .userdata = m};
         (void)pthread_rwlock_init(&m->map_lock, NULL); /* neither fails on Linux: no resources are taken */
         (void)pthread_mutex_init(&m->isr_lock, NULL);
+        throttle_init(&m->throttles[THROTTLE_LEADER], THROTTLE_LEADER);
+        throttle_init(&m->throttles[THROTTLE_FOLLOWER], THROTTLE_FOLLOWER);
         replica_isr_register_metrics();
         stale_register_metrics();
+        throttle_register_metrics();
         r = new_parts(m);
         if (r == 0)
                 r = start_threads(m);
@@ -391,6 +394,8 @@ struct replica_manager *replica_manager_free(struct replica_manager *m)
         free_values(m->partitions, true);
         free_values(m->endpoints, false);
         free_values(m->topic_configs, false);
+        throttle_done(&m->throttles[THROTTLE_LEADER]);
+        throttle_done(&m->throttles[THROTTLE_FOLLOWER]);
         pthread_mutex_destroy(&m->isr_lock);
         pthread_rwlock_destroy(&m->map_lock);
         buf_done(&m->said);
@@ -401,4 +406,10 @@ struct replica_manager *replica_manager_free(struct replica_manager *m)
 void replica_manager_set_broker_epoch(struct replica_manager *m, int64_t broker_epoch)
 {
         atomic_store(&m->broker_epoch, broker_epoch);
+}
+
+void replica_manager_set_throttles(struct replica_manager *m, int64_t leader_rate, int64_t follower_rate)
+{
+        throttle_set_rate(&m->throttles[THROTTLE_LEADER], leader_rate);
+        throttle_set_rate(&m->throttles[THROTTLE_FOLLOWER], follower_rate);
 }

@@ -96,10 +96,18 @@ void replica_manager_set_broker_epoch(struct replica_manager *m, int64_t broker_
 /* Stop leading everything until LeaderAndIsr says so again: after a lost session (zk-fencing §2.5 rule 4).
  * What waits is answered NOT_LEADER_OR_FOLLOWER. Returns the number of partitions given up. [any thread] */
 int32_t replica_manager_step_down(struct replica_manager *m, const char *reason);
-/* Configuration of one topic, known or not yet known; @min_isr <= 0: the default; @config NULL: the defaults.
- */
-int replica_manager_set_topic_config(struct replica_manager *m, const char *topic, int32_t min_isr,
-                                     const struct log_config *config) must_check;
+/* Configuration of one topic, known or not yet known; copied. */
+struct replica_topic_config {
+        int32_t min_isr;              /* <= 0: the default */
+        const struct log_config *log; /* NULL: the defaults */
+        /* KIP-73: lists as in base/throttled_list.h; NULL: none. */
+        const char *leader_throttled, *follower_throttled;
+};
+int replica_manager_set_topic_config(struct replica_manager *m, const char *topic,
+                                     const struct replica_topic_config *c) must_check;
+/* KIP-73: what may go to, and be fetched as, replicas that are not in sync of the partitions that their
+ * topics' settings name, in bytes a second; INT64_MAX: any number. [any thread] */
+void replica_manager_set_throttles(struct replica_manager *m, int64_t leader_rate, int64_t follower_rate);
 
 /* --- control requests (control thread). Idempotent; errors are per partition inside @ret, whose memory is
  * @a. -ENOMEM: nothing useful in @ret, close the connection so that the controller sends it again. */

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/slog.h"
+#include "base/throttled_list.h"
 #include "wire/error.h"
 
 /* --- keys --- */
@@ -97,14 +98,20 @@ static void configure(struct replica_manager *m, struct partition *p)
         struct log_config log = m->options.log_defaults;
         int32_t min_isr = m->options.min_insync_replicas;
         const struct topic_config *c;
+        int32_t self = m->options.broker_id;
+        bool leader = false, follower = false;
 
         pthread_rwlock_rdlock(&m->map_lock);
         c = map_get_str(m->topic_configs, p->topic);
         if (c) {
                 log = c->log;
                 min_isr = c->min_isr > 0 ? c->min_isr : min_isr;
+                leader = throttled_list_has(c->leader_throttled, p->index, self);
+                follower = throttled_list_has(c->follower_throttled, p->index, self);
         }
         pthread_rwlock_unlock(&m->map_lock);
+        atomic_store_explicit(&p->leader_throttled, leader, memory_order_relaxed);
+        atomic_store_explicit(&p->follower_throttled, follower, memory_order_relaxed);
         partition_set_log_config(p, &log);
         partition_set_min_isr(p, min_isr, clock_mono_ms(), &e);
         replica_perform(m, p, &e);
@@ -177,17 +184,34 @@ void replica_remove(struct replica_manager *m, struct partition *p)
 
 /* --- topic configurations --- */
 
-static int put_topic_config(struct replica_manager *m, const char *topic, int32_t min_isr,
-                            const struct log_config *config)
+static const char *put_text(char **at, const char *s)
 {
-        struct topic_config *c = calloc(1, sizeof(*c));
+        size_t n = s ? strlen(s) + 1 : 0;
+        const char *copy = n > 1 ? *at : NULL;
+
+        if (copy)
+                memcpy(*at, s, n);
+        *at += n;
+        return copy;
+}
+
+static int put_topic_config(struct replica_manager *m, const char *topic,
+                            const struct replica_topic_config *from)
+{
+        size_t n = (from->leader_throttled ? strlen(from->leader_throttled) + 1 : 0) +
+                   (from->follower_throttled ? strlen(from->follower_throttled) + 1 : 0);
+        struct topic_config *c = calloc(1, sizeof(*c) + n);
         void *old = NULL;
+        char *at;
         int r;
 
         if (!c)
                 return -ENOMEM;
-        c->min_isr = min_isr;
-        c->log = config ? *config : m->options.log_defaults;
+        at = c->text;
+        c->min_isr = from->min_isr;
+        c->log = from->log ? *from->log : m->options.log_defaults;
+        c->leader_throttled = put_text(&at, from->leader_throttled);
+        c->follower_throttled = put_text(&at, from->follower_throttled);
         pthread_rwlock_wrlock(&m->map_lock);
         r = map_set(m->topic_configs, topic, strlen(topic), c, &old);
         pthread_rwlock_unlock(&m->map_lock);
@@ -195,13 +219,13 @@ static int put_topic_config(struct replica_manager *m, const char *topic, int32_
         return r;
 }
 
-int replica_manager_set_topic_config(struct replica_manager *m, const char *topic, int32_t min_isr,
-                                     const struct log_config *config)
+int replica_manager_set_topic_config(struct replica_manager *m, const char *topic,
+                                     const struct replica_topic_config *c)
 {
         struct replica_snapshot s;
         int r;
 
-        r = put_topic_config(m, topic, min_isr, config);
+        r = put_topic_config(m, topic, c);
         if (r == 0)
                 r = replica_snapshot(m, &s);
         if (r < 0)

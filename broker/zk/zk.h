@@ -26,6 +26,7 @@ struct zk_options {
 
 struct zk_stat {
         int64_t czxid, mzxid, ephemeral_owner;
+        int64_t ctime_ms; /* by the server's clock */
         int32_t version, cversion, num_children;
 };
 
@@ -97,7 +98,14 @@ int zk_delete(struct zk *z, struct loop *loop, const char *path, int32_t version
         must_check;
 int zk_sync(struct zk *z, struct loop *loop, zk_fn fn, void *userdata) must_check;
 
-enum zk_op_type { ZK_OP_CREATE, ZK_OP_CREATE_EPHEMERAL, ZK_OP_SET, ZK_OP_DELETE, ZK_OP_CHECK };
+enum zk_op_type {
+        ZK_OP_CREATE,
+        ZK_OP_CREATE_EPHEMERAL,
+        ZK_OP_CREATE_SEQUENTIAL, /* the server appends ten digits to the path; which ones is not told */
+        ZK_OP_SET,
+        ZK_OP_DELETE,
+        ZK_OP_CHECK
+};
 struct zk_op {
         enum zk_op_type type;
         const char *path, *data; /* data NULL: empty node */

@@ -10,6 +10,7 @@ static void stat_copy(const struct Stat *s, struct zk_stat *ret)
 {
         *ret = (struct zk_stat){
                 .czxid = s->czxid,
+                .ctime_ms = s->ctime,
                 .mzxid = s->mzxid,
                 .ephemeral_owner = s->ephemeralOwner,
                 .version = s->version,

@@ -206,6 +206,13 @@ static int multi_size(const struct zk *z, const struct zk_op *ops, size_t n, siz
         return 0;
 }
 
+static int create_flags(enum zk_op_type type)
+{
+        if (type == ZK_OP_CREATE_EPHEMERAL)
+                return ZOO_EPHEMERAL;
+        return type == ZK_OP_CREATE_SEQUENTIAL ? ZOO_SEQUENCE : 0;
+}
+
 static void multi_put(struct zk_req *q, const struct zk_op *op, size_t i, char **at)
 {
         const char *path = put_path(q->z, op->path, at);
@@ -216,8 +223,9 @@ static void multi_put(struct zk_req *q, const struct zk_op *op, size_t i, char *
         switch (op->type) {
         case ZK_OP_CREATE:
         case ZK_OP_CREATE_EPHEMERAL:
+        case ZK_OP_CREATE_SEQUENTIAL:
                 zoo_create_op_init(&q->ops[i], path, data, data_len, &ZOO_OPEN_ACL_UNSAFE,
-                                   op->type == ZK_OP_CREATE ? 0 : ZOO_EPHEMERAL, NULL, 0);
+                                   create_flags(op->type), NULL, 0);
                 break;
         case ZK_OP_SET:
                 zoo_set_op_init(&q->ops[i], path, data, data_len, op->version, &q->op_raw_stats[i]);

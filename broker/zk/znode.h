@@ -42,6 +42,9 @@ void znode_path_partition(const char *topic, int32_t partition,
 void znode_path_state(const char *topic, int32_t partition, char out[ZNODE_PATH_SIZE]); /* …/P/state */
 void znode_path_delete_topic(const char *topic, char out[ZNODE_PATH_SIZE]); /* /admin/delete_topics/T */
 void znode_path_topic_config(const char *topic, char out[ZNODE_PATH_SIZE]); /* /config/topics/T */
+#define ZNODE_DEFAULT_ENTITY "<default>"
+/* /config/brokers/N; @name is N in decimal or ZNODE_DEFAULT_ENTITY. */
+void znode_path_broker_config(const char *name, char out[ZNODE_PATH_SIZE]);
 /* "/brokers/topics/T/partitions/P/state" -> T (into @topic) and P. -EINVAL. */
 int znode_path_parse_state(const char *path, char topic[250], int32_t *ret_partition) must_check;
 
@@ -129,6 +132,7 @@ int znode_partitions_decode(const char *s, size_t len, struct znode_partition_li
 void znode_partitions_done(struct znode_partition_list *l);
 
 /* --- /config/topics/T, /config/brokers/N --- */
+#define ZNODE_CONFIG_MAX_VALUE 65536 /* bytes; a longer one is not read */
 struct znode_config_entry {
         char *key, *value;
 };
@@ -143,8 +147,10 @@ int znode_config_decode(const char *s, size_t len, struct znode_config *ret) mus
 void znode_config_done(struct znode_config *c);
 const char *znode_config_get(const struct znode_config *c, const char *key); /* NULL: not set */
 
-/* config_change_ notification, version 2: @entity "topics/T" or "brokers/N". */
+/* config_change_ notification, version 2: @entity "topics/T", "brokers/N" or "brokers/<default>". Versions 1
+ * and 2 are read; *ret is released with free(). */
 int znode_config_change_encode(const char *entity, struct buf *out) must_check;
+int znode_config_change_decode(const char *s, size_t len, char **ret) must_check;
 
 /* --- /cluster/id --- */
 size_t znode_cluster_id_encode(const struct uuid *id, char out[ZNODE_SMALL_SIZE]);

@@ -41,6 +41,11 @@ void znode_path_topic_config(const char *topic, char out[ZNODE_PATH_SIZE])
         (void)snprintf(out, ZNODE_PATH_SIZE, ZNODE_CONFIG_TOPICS "/%s", topic);
 }
 
+void znode_path_broker_config(const char *name, char out[ZNODE_PATH_SIZE])
+{
+        (void)snprintf(out, ZNODE_PATH_SIZE, ZNODE_CONFIG_BROKERS "/%s", name);
+}
+
 int znode_path_parse_state(const char *path, char topic[250], int32_t *ret_partition)
 {
         const char prefix[] = ZNODE_TOPICS "/", middle[] = "/partitions/", suffix[] = "/state";

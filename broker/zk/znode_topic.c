@@ -7,8 +7,8 @@
 #include "zk/znode.h"
 #include "zk/znode_json.h"
 
-#define MAX_TOPIC 249
-#define MAX_VALUE 65536
+#define MAX_TOPIC  249
+#define MAX_ENTITY 1024
 
 /* --- /brokers/topics/T --- */
 
@@ -320,7 +320,7 @@ static int config_value(const json_t *j, char **ret)
 {
         char text[32];
 
-        if (json_is_string(j) && json_string_length(j) <= MAX_VALUE) {
+        if (json_is_string(j) && json_string_length(j) <= ZNODE_CONFIG_MAX_VALUE) {
                 *ret = strdup(json_string_value(j));
         } else if (json_is_integer(j)) {
                 (void)snprintf(text, sizeof(text), "%lld", (long long)json_integer_value(j));
@@ -388,4 +388,28 @@ int znode_config_change_encode(const char *entity, struct buf *out)
         if (r >= 0)
                 r = znode_put_string(out, entity);
         return r < 0 ? r : buf_append_str(out, "}");
+}
+
+int znode_config_change_decode(const char *s, size_t len, char **ret)
+{
+        cleanup_with(json_decrefp) json_t *j = NULL;
+        cleanup_with(freep) char *type = NULL, *name = NULL, *path = NULL;
+        int r;
+
+        r = znode_parse(s, len, false, false, &j);
+        if (r < 0)
+                return r;
+        if (json_object_get(j, "entity_path"))
+                return znode_string(json_object_get(j, "entity_path"), MAX_ENTITY, ret);
+        r = znode_string(json_object_get(j, "entity_type"), MAX_ENTITY, &type);
+        if (r == 0)
+                r = znode_string(json_object_get(j, "entity_name"), MAX_ENTITY, &name);
+        if (r < 0)
+                return r;
+        if (asprintf(&path, "%s/%s", type, name) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        *ret = TAKE_PTR(path);
+        return 0;
 }

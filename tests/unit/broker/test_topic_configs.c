@@ -75,8 +75,20 @@ static void answer(int what, int r, const char *data)
         c.fn(&(struct zk_result){.r = r, .data = data, .data_len = data ? strlen(data) : 0}, c.userdata);
 }
 
+/* Answer the oldest call, for the children of /config/changes. */
+static void answer_changes(const char *const *children, size_t n)
+{
+        struct call c = calls[0];
+
+        assert_true(n_calls > 0);
+        assert_int_equal(c.what, CHILDREN);
+        memmove(&calls[0], &calls[1], --n_calls * sizeof(calls[0]));
+        c.fn(&(struct zk_result){.children = children, .n_children = n}, c.userdata);
+}
+
 struct fixture {
         struct topic_configs *configs;
+        char brokers[64];
         int ready, told;
         int32_t min_isr;
 };
@@ -90,6 +102,14 @@ static void on_config(const char *topic, const struct topic_config *c, void *use
         f->min_isr = c->min_insync_replicas;
 }
 
+static void on_broker_change(const char *name, void *userdata)
+{
+        struct fixture *f = userdata;
+        size_t n = strlen(f->brokers);
+
+        (void)snprintf(f->brokers + n, sizeof(f->brokers) - n, "%s ", name ? name : "any");
+}
+
 static void on_ready(void *userdata)
 {
         ((struct fixture *)userdata)->ready++;
@@ -97,7 +117,8 @@ static void on_ready(void *userdata)
 
 static void set_up(struct fixture *f)
 {
-        struct topic_configs_options o = {.on_config = on_config, .userdata = f};
+        struct topic_configs_options o = {
+                .on_config = on_config, .on_broker_change = on_broker_change, .userdata = f};
 
         *f = (struct fixture){.min_isr = -1};
         n_calls = 0;
@@ -212,12 +233,64 @@ static void a_watch_that_was_not_armed_is_armed_later(void **state)
         answer(CHILDREN, 0, NULL); /* armed now; and what is known is read again, for it may have changed */
         answer(GET, 0, TWO);
         watched.watch(watched.path, watched.userdata);
-        answer(CHILDREN, 0, NULL);
+        answer_changes((const char *const[]){"config_change_0000000000"}, 1);
+        answer(GET, 0, "{\"version\":2,\"entity_path\":\"topics/orders\"}");
         answer(GET, -ENOENT, NULL);
         assert_int_equal(f.min_isr, 0);
 
         topic_configs_on_session(f.configs);
         answer(CHILDREN, -EOWNERDEAD, NULL); /* the next session arms it */
+        tear_down(&f);
+}
+
+static void fire(struct fixture *f, struct call *watched, const char *const *children, size_t n)
+{
+        (void)f;
+        watched->watch(watched->path, watched->userdata);
+        *watched = calls[0];
+        answer_changes(children, n);
+}
+
+/* Ten thousand topics are not read anew because one of them changed. */
+static void a_change_is_read_once_and_only_what_it_names(void **state)
+{
+        static const char *const changes[] = {"config_change_0000000007", "config_change_0000000009",
+                                              "config_change_0000000008", "config_change_0000000011"};
+        struct fixture f;
+        struct call watched;
+
+        (void)state;
+        set_up(&f);
+        prepare(&f, false);
+        answer(GET, -ENOENT, NULL);
+        topic_configs_on_session(f.configs);
+        watched = calls[0];
+        answer_changes(changes, 1); /* whatever was before this session: everything is read */
+        answer(GET, 0, TWO);
+        assert_string_equal(f.brokers, "any ");
+
+        fire(&f, &watched, changes, 3);
+        assert_string_equal(calls[0].path, "/config/changes/config_change_0000000009");
+        answer(GET, 0, "{\"version\":2,\"entity_path\":\"brokers/<default>\"}");
+        assert_string_equal(calls[0].path, "/config/changes/config_change_0000000008");
+        answer(GET, 0, "{\"version\":1,\"entity_type\":\"topics\",\"entity_name\":\"unknown\"}");
+        assert_string_equal(f.brokers, "any <default> ");
+        assert_int_equal(n_calls, 0);
+
+        fire(&f, &watched, changes, 4);
+        answer(GET, -ECONNRESET, NULL);
+        answer(DELAY, 0, NULL);
+        answer(GET, 0, "{\"version\":2,\"entity_path\":\"topics/orders\"}");
+        assert_string_equal(calls[0].path, "/config/topics/orders");
+        answer(GET, -ENOENT, NULL);
+        assert_int_equal(f.min_isr, 0);
+
+        fire(&f, &watched, changes, 4); /* nothing new */
+        fire(&f, &watched, (const char *const[]){"config_change_0000000012", "config_change_0000000013"}, 2);
+        answer(GET, 0, "nonsense");
+        answer(GET, -ENOENT, NULL); /* deleted before it could be read: it may have been about anything */
+        answer(GET, 0, TWO);
+        assert_string_equal(f.brokers, "any <default> any ");
         tear_down(&f);
 }
 
@@ -229,6 +302,7 @@ int main(void)
                 cmocka_unit_test(with_the_session_gone_the_wait_ends_and_the_topic_is_read_again_later),
                 cmocka_unit_test(a_new_topic_of_an_old_name_is_read_anew),
                 cmocka_unit_test(a_watch_that_was_not_armed_is_armed_later),
+                cmocka_unit_test(a_change_is_read_once_and_only_what_it_names),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -227,9 +227,13 @@ static void min_isr_of_a_topic_counts(void **state)
 
         assert_int_equal(lai(n, &(struct lai){.leader = 1, .epoch = 5, .isr = only_me, .n_isr = 1}),
                          KAFKA_NONE);
-        assert_int_equal(replica_manager_set_topic_config(n->rm, TOPIC, 1, NULL), 0);
+        assert_int_equal(
+                replica_manager_set_topic_config(n->rm, TOPIC, &(struct replica_topic_config){.min_isr = 1}),
+                0);
         assert_int_equal(produce_now(n, -1), KAFKA_NONE);
-        assert_int_equal(replica_manager_set_topic_config(n->rm, TOPIC, 3, NULL), 0);
+        assert_int_equal(
+                replica_manager_set_topic_config(n->rm, TOPIC, &(struct replica_topic_config){.min_isr = 3}),
+                0);
         assert_int_equal(produce_now(n, -1), KAFKA_NOT_ENOUGH_REPLICAS);
 }
 
@@ -246,7 +250,9 @@ static void a_committed_shrink_below_min_isr_answers_after_append(void **state)
         assert_int_equal(lai(n, &(struct lai){.leader = 1, .epoch = 6, .isr = only_me, .n_isr = 1}),
                          KAFKA_NONE);
         assert_false(outcome_arrived(&o)); /* KAFKA-15583: the HW stands */
-        assert_int_equal(replica_manager_set_topic_config(n->rm, TOPIC, 1, NULL), 0);
+        assert_int_equal(
+                replica_manager_set_topic_config(n->rm, TOPIC, &(struct replica_topic_config){.min_isr = 1}),
+                0);
         assert_true(outcome_arrived(&o)); /* now it moves */
         assert_int_equal(produced(&o)->error_code, KAFKA_NONE);
         outcome_done(&o);
