@@ -73,6 +73,9 @@ static const struct config_row rows[] = {
          .help = "Elect a replica outside the in-sync set when none inside is alive; this loses messages."},
         {"auto.leader.rebalance.enable", CONFIG_BOOL, AT(auto_leader_rebalance), "false",
          .help = "Give leadership back to preferred replicas by itself, in batches, never during a drain."},
+        {"leadership.return.enable", CONFIG_BOOL, AT(leadership_return), "true",
+         .help = "Give back, in batches, the leaderships that a drain took, when its broker is in sync "
+                 "again."},
         {"leader.imbalance.check.interval.seconds", CONFIG_INT64, AT(leader_imbalance_check_s), "300", 1,
          86400, .help = "How often auto.leader.rebalance.enable looks."},
         {"leader.imbalance.per.broker.percentage", CONFIG_INT32, AT(leader_imbalance_percentage), "10", 0,

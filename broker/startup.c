@@ -113,6 +113,7 @@ static int start_controller(struct server *s)
                 .default_min_insync_replicas = c->min_insync_replicas,
                 .unclean_leader_election = c->unclean_leader_election,
                 .auto_leader_rebalance = c->auto_leader_rebalance,
+                .no_leadership_return = !c->leadership_return,
                 .leader_imbalance_check_ms = c->leader_imbalance_check_s * 1000,
                 .leader_imbalance_percentage = c->leader_imbalance_percentage,
                 .delete_topic_disabled = !c->delete_topic_enable,

@@ -270,6 +270,7 @@ static json_t *drain_json(const struct znode_drain *d)
                 (void)json_object_set_new(reasons, d->reasons[i].name, json_integer(d->reasons[i].n));
         /* Unknown is never zero (L1). */
         (void)json_object_set_new(o, "remaining", number_or_null(d->remaining, d->remaining >= 0));
+        (void)json_object_set_new(o, "returned_ms", number_or_null(d->returned_ms, d->returned_ms > 0));
         (void)json_object_set_new(o, "isr_remaining", json_integer(d->isr_remaining));
         (void)json_object_set_new(o, "rf1_led", json_integer(d->single));
         (void)json_object_set_new(o, "by_reason", reasons);

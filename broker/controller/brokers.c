@@ -8,6 +8,7 @@
 #include "base/parse.h"
 #include "base/slog.h"
 #include "controller/controller_internal.h"
+#include "controller/leader_return.h"
 
 struct broker_waiter {
         struct list node;
@@ -144,6 +145,7 @@ static void on_alive(struct controller *c, struct ctx_broker *b, struct found *f
                 writer_mark(c, p, WRITER_URGENT);
         }
         deletion_resume(c, b);
+        leader_return_on_back(c, b);
         drain_schedule(c); /* what other drains wait for may come back with it */
 }
 

@@ -49,8 +49,11 @@ struct ctx_broker {
         size_t n_hosted, hosted_capacity;
         int32_t leaders, leaders_multi; /* partitions led; of them with RF > 1 (R16) */
         int32_t planned;                /* leaderships in flight towards it, minus those away from it (D6) */
-        struct drain *drain;   /* not NULL: no leadership, no ISR membership (R13: asked, not copied) */
-        struct sender *sender; /* while alive */
+        struct drain *drain;      /* not NULL: no leadership, no ISR membership (R13: asked, not copied) */
+        struct sender *sender;    /* while alive */
+        bool taken;               /* some slot of it may be `taken` */
+        int32_t returned;         /* of them, since it came back */
+        int64_t in_sync_since_ms; /* loop clock, kept while something is `taken`; 0: it is not */
 };
 
 struct ctx_slot { /* one replica */
@@ -59,6 +62,7 @@ struct ctx_slot { /* one replica */
         uint32_t hosted_at;              /* index in broker->hosted */
         uint8_t state;                   /* enum replica_state */
         bool dir_offline : 1;            /* answered KAFKA_STORAGE_ERROR in this life of the broker */
+        bool taken : 1;                  /* a drain of its broker took the leadership, and owes it (D11) */
         bool bounced : 1;                /* restarted; not yet taken out of the ISR */
         bool stop_sent : 1, stopped : 1; /* drain: StopReplica queued or sent; acknowledged or given up on */
         bool stopping : 1; /* drain: between the two, or stopped and still in the ISR (counted there) */

@@ -9,6 +9,7 @@
 #include "base/slog.h"
 #include "controller/controller_internal.h"
 #include "controller/drain_history.h"
+#include "controller/leader_return.h"
 
 #define TICK_MS     100
 #define FAREWELL_MS 1000
@@ -91,6 +92,7 @@ static void forget_cluster(struct controller *c)
         c->loads = 0;
         c->topic_poll = 0;
         loop_timer_disarm(c->rebalance);
+        loop_timer_disarm(c->return_timer);
         c->lease_lost = false;
         c->epoch = c->epoch_version = 0;
         atomic_store(&c->offline_partitions, 0);
@@ -363,6 +365,8 @@ static int add_timers(struct controller *c)
                 r = writer_init(c);
         if (r >= 0)
                 r = rebalance_init(c);
+        if (r >= 0)
+                r = leader_return_init(c);
         return r < 0 ? r : drain_init(c);
 }
 

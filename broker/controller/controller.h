@@ -62,6 +62,7 @@ struct controller_options {
         bool unclean_leader_election;        /* unclean.leader.election.enable; default false */
         bool delete_topic_disabled;          /* delete.topic.enable=false */
         bool auto_leader_rebalance;          /* auto.leader.rebalance.enable (D11); default false */
+        bool no_leadership_return;           /* leadership.return.enable=false (D11) */
         int64_t leader_imbalance_check_ms;   /* leader.imbalance.check.interval.seconds; 0: 300000 */
         int32_t leader_imbalance_percentage; /* leader.imbalance.per.broker.percentage; 0 is zero */
         int64_t request_timeout_ms;          /* of a request to a broker, default 30000 */

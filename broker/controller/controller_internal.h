@@ -152,7 +152,8 @@ struct controller {
         int64_t drain_step_at_us;
         struct loop_timer *drain_timer;
         struct drain_history *history; /* drain_history.c */
-        struct {                       /* controller_stop() waits for the deletion of /controller */
+        struct loop_timer *return_timer;
+        struct { /* controller_stop() waits for the deletion of /controller */
                 pthread_mutex_t lock;
                 pthread_cond_t done_cond;
                 bool done; /* under lock */

@@ -1,6 +1,7 @@
 /* What the controller counts. */
 #include "controller/controller_internal.h"
 #include "controller/drain_history.h"
+#include "controller/leader_return.h"
 
 struct metric controller_metric_elections[N_ELECTION_KINDS] = {
 #define ELECTIONS(kind, label)                                                                               \
@@ -73,6 +74,7 @@ void controller_metrics_register(struct controller *c)
                                     [GAUGE_DRAINS] = &c->n_drains};
 
         drain_history_metrics_register();
+        leader_return_metrics_register();
         for (size_t i = 1; i < N_ELECTION_KINDS; i++)
                 metrics_register(&controller_metric_elections[i]);
         for (size_t i = 0; i < N_STALE_EPOCHS; i++)
@@ -95,6 +97,7 @@ void controller_metrics_unregister(struct controller *c)
         if (gauges[GAUGE_ACTIVE].userdata != c)
                 return;
         drain_history_metrics_unregister();
+        leader_return_metrics_unregister();
         for (size_t i = 1; i < N_ELECTION_KINDS; i++)
                 metrics_unregister(&controller_metric_elections[i]);
         for (size_t i = 0; i < N_STALE_EPOCHS; i++)

@@ -15,6 +15,7 @@
 #include "controller/controller_internal.h"
 #include "controller/drain_history.h"
 #include "controller/drain_internal.h"
+#include "controller/leader_return.h"
 #include "wire/error.h"
 
 #define MAX_STOPPING 500  /* replicas stopped, or being stopped, that are still in an ISR */
@@ -367,6 +368,8 @@ void drain_end(struct controller *c, struct ctx_broker *b, bool rejoin)
                 writer_mark(c, p, WRITER_NORMAL);
         }
         free(d);
+        if (rejoin)
+                leader_return_on_back(c, b);
         publish_gauges(c);
         drain_schedule(c);
 }

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/slog.h"
 #include "controller/drain_internal.h"
+#include "controller/leader_return.h"
 
 #define MAX_BYTES  (256 * 1024)
 #define TAKE_UP_MS 60000 /* how long a drain that an earlier controller knew may wait for its client */
@@ -192,6 +193,8 @@ static void on_read(struct controller *c, const struct zk_result *res, void *arg
         merge(h, &read);
         znode_drains_done(&read);
         h->version = res->stat.version;
+        if (h->active)
+                leader_return_active(c);
 }
 
 static void read_again(struct controller *c)
@@ -357,16 +360,24 @@ static void close_record(struct controller *c, size_t i, enum drain_verdict_kind
         dirty(c);
 }
 
-static int32_t count_replicas(const struct controller *c, const struct ctx_broker *b)
+/* What it is about to give up. */
+static void count_hosted(const struct controller *c, const struct ctx_broker *b, struct znode_drain *z)
 {
-        int32_t n = 0;
+        int32_t replicas = 0, preferred = 0, led = 0;
 
         for (size_t i = 0; i < b->n_hosted; i++) {
                 const struct ctx_partition *p = ctx_partition(&c->ctx, b->hosted[i].partition);
+                bool counts = p->has_state && p->n_slots > 1 && !p->topic->deleting;
 
-                n += p->has_state && p->n_slots > 1 && !p->topic->deleting;
+                replicas += counts;
+                preferred += counts && p->replicas[0] == b->id;
+                led += counts && p->replicas[0] == b->id && p->leader == b->id;
         }
-        return n;
+        z->replicas = MAX(z->replicas, replicas);
+        if (z->preferred >= 0)
+                return; /* it goes on: what it led when it began is what counts */
+        z->preferred = preferred;
+        z->preferred_led = led;
 }
 
 void drain_history_begin(struct controller *c, struct drain *d)
@@ -380,7 +391,8 @@ void drain_history_begin(struct controller *c, struct drain *d)
         if (z->verdict[0] != '\0' || known < 0) {
                 z->verdict[0] = '\0';
                 z->ended_ms = z->drained_ms = 0;
-                z->remaining = -1;
+                z->remaining = z->preferred = -1;
+                z->returned_ms = 0;
         }
         if (z->started_ms == 0)
                 z->started_ms = clock_real_ms();
@@ -397,7 +409,7 @@ void drain_history_begin(struct controller *c, struct drain *d)
         /* What an earlier controller moved since it wrote last shows in what is left. */
         z->moved = MAX(z->moved, z->leaders - d->b->leaders_multi);
         z->leaders = MAX(z->leaders, d->b->leaders_multi);
-        z->replicas = MAX(z->replicas, count_replicas(c, d->b));
+        count_hosted(c, d->b, z);
         if (!h->extra[i].live)
                 h->extra[i].moved_before = z->moved - d->moved;
         h->extra[i].live = true;
@@ -447,6 +459,34 @@ void drain_history_end(struct controller *c, struct drain *d, enum drain_verdict
         if (kind == DRAIN_ENDED_NOT)
                 kind = z->drained_ms > 0 ? DRAIN_ENDED_DRAINED : DRAIN_ENDED_BROKER_GONE;
         close_record(c, (size_t)i, kind);
+}
+
+/* --- what it took goes back (D11) --- */
+
+static struct znode_drain *last_of(const struct controller *c, const struct ctx_broker *b)
+{
+        for (size_t i = c->history->n; i-- > 0;)
+                if (c->history->items[i].broker == b->id)
+                        return &c->history->items[i];
+        return NULL;
+}
+
+bool drain_history_took_all(const struct controller *c, const struct ctx_broker *b)
+{
+        const struct znode_drain *z = last_of(c, b);
+
+        return z && z->verdict[0] != '\0' && z->returned_ms == 0 && z->moved > 0 && z->preferred > 0 &&
+               z->preferred_led == z->preferred;
+}
+
+void drain_history_returned(struct controller *c, const struct ctx_broker *b)
+{
+        struct znode_drain *z = last_of(c, b);
+
+        if (!z || z->returned_ms > 0)
+                return;
+        z->returned_ms = clock_real_ms();
+        dirty(c);
 }
 
 /* --- records that nobody closes --- */

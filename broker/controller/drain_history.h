@@ -10,6 +10,7 @@
 #include "zk/znode_drains.h"
 
 struct controller;
+struct ctx_broker;
 struct drain;
 struct drain_history;
 
@@ -41,6 +42,11 @@ void drain_history_changed(struct controller *c, struct drain *d, int from);
 /* It is about to be forgotten; its broker and the counts are still as they were. NOT: drained or broker-gone,
  * whichever it is. */
 void drain_history_end(struct controller *c, struct drain *d, enum drain_verdict_kind kind);
+
+/* Has the last drain of @b ended, which took all leaderships whose first replica it is, and have they not
+ * gone back yet (D11)? */
+bool drain_history_took_all(const struct controller *c, const struct ctx_broker *b);
+void drain_history_returned(struct controller *c, const struct ctx_broker *b); /* they have */
 
 /* Oldest first. Valid until anything changes. */
 const struct znode_drain *drain_history_items(const struct controller *c, size_t *ret_n);

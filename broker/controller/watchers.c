@@ -7,6 +7,7 @@
 #include "base/slog.h"
 #include "controller/controller_internal.h"
 #include "controller/drain_history.h"
+#include "controller/leader_return.h"
 
 static void on_topics(struct controller *c, const struct zk_result *res, void *arg);
 static void on_deletions(struct controller *c, const struct zk_result *res, void *arg);
@@ -88,6 +89,7 @@ static void activate(struct controller *c)
         tool_znode_read(c, WATCH_REASSIGNMENTS);
         log_dirs_on_changed(c);
         rebalance_start(c);
+        leader_return_active(c);
         ctl_progress(c);
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/slog.h"
 #include "controller/controller_internal.h"
+#include "controller/leader_return.h"
 #include "wire/error.h"
 
 struct batch {
@@ -275,6 +276,8 @@ void writer_apply(struct controller *c, struct writer_plan *pl, int32_t version)
         }
         if (pl->to.kind == ELECTION_DRAIN)
                 drain_on_moved(c, pl->old_leader);
+        if (pl->to.kind == ELECTION_DRAIN)
+                leader_return_took(c, p, (int)pl->old_leader);
         drain_on_written(c, p);
         writer_release(c, p);
 }

@@ -28,11 +28,13 @@ struct znode_drain {
         int64_t epoch;                                         /* of the broker's registration */
         char verdict[ZNODE_DRAIN_NAME];                        /* "": it goes on */
         int64_t started_ms, deadline_ms, drained_ms, ended_ms; /* wall clock; 0: none */
-        int64_t busy_ms;   /* of that, the time in which something could be moved */
-        int32_t leaders;   /* with RF > 1, when it began */
-        int32_t replicas;  /* with RF > 1, led or followed, when it began */
-        int32_t moved;     /* leaderships handed over */
-        int32_t remaining; /* with RF > 1, still led at the end; -1: not known */
+        int64_t busy_ms;                  /* of that, the time in which something could be moved */
+        int32_t leaders;                  /* with RF > 1, when it began */
+        int32_t replicas;                 /* with RF > 1, led or followed, when it began */
+        int32_t preferred, preferred_led; /* of them, whose first replica it is; that it led. -1: not known */
+        int64_t returned_ms;              /* when the leaderships it took had gone back (D11); 0: not yet */
+        int32_t moved;                    /* leaderships handed over */
+        int32_t remaining;                /* with RF > 1, still led at the end; -1: not known */
         int32_t isr_remaining, single;
         struct {
                 char name[ZNODE_DRAIN_NAME];
