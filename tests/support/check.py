@@ -146,6 +146,7 @@ STAGES = [
     ("unit", "unit tests", meson_tests("build", "unit")),
     ("unit-asan", "unit tests and fuzz corpora under ASan and UBSan", meson_tests("build-asan", "unit", "fuzz")),
     ("unit-tsan", "unit tests under TSan", meson_tests("build-tsan", "unit")),
+    ("model", "the model of a partition, whole and without each guard", python_tests("model", "build")),
     ("cluster", "clusters of real processes", python_tests("cluster", "build")),
     (
         "cluster-asan",
