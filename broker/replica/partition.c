@@ -324,6 +324,17 @@ int16_t partition_apply(struct partition *p, const struct partition_assignment *
         return error;
 }
 
+bool partition_is_unclaimed(struct partition *p, const struct uuid *topic_id)
+{
+        bool unclaimed;
+
+        pthread_mutex_lock(&p->lock);
+        unclaimed = p->log && p->role == REPLICA_NONE && p->leader_epoch < 0 &&
+                    uuid_equal(&p->topic_id, topic_id);
+        pthread_mutex_unlock(&p->lock);
+        return unclaimed;
+}
+
 int16_t partition_stop(struct partition *p, int32_t leader_epoch)
 {
         int16_t error = KAFKA_NONE;

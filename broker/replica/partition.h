@@ -105,6 +105,8 @@ enum partition_outcome {
 int16_t partition_apply(struct partition *p, const struct partition_assignment *a, int64_t now_ms,
                         enum partition_outcome *ret, enum replica_role *ret_old,
                         struct partition_effects *ret_effects);
+/* Loaded at start, of this topic, and not named by any LeaderAndIsr since. */
+bool partition_is_unclaimed(struct partition *p, const struct uuid *topic_id);
 /* StopReplica: lead and follow nothing; the HW stays known (KAFKA-858). @leader_epoch -1, -2: always; else
  * FENCED_LEADER_EPOCH when ours is newer; equal is accepted (KAFKA-13972). */
 int16_t partition_stop(struct partition *p, int32_t leader_epoch);

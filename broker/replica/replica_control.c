@@ -424,6 +424,27 @@ static void say_metadata(struct replica_manager *m, const struct update_metadata
                   req->controller_id, req->controller_epoch);
 }
 
+/* A replica that was reassigned away while this broker was down: nobody waits for it to be deleted, and
+ * LeaderAndIsr will not name it. It goes only by what is known, never for want of knowledge: no LeaderAndIsr
+ * of this life has named it, and the topic of its own id has this partition, with a leader, on others. */
+static void drop_stray(struct replica_manager *m, const struct update_metadata_request_topic_state *t,
+                       const struct update_metadata_request_partition_state *s)
+{
+        cleanup_with(partition_unrefp) struct partition *p = NULL;
+        int16_t error;
+
+        for (int32_t i = 0; i < s->replicas.n; i++)
+                if (s->replicas.items[i] == m->options.broker_id)
+                        return;
+        p = s->leader >= 0 ? replica_find(m, t->topic_name, s->partition_index) : NULL;
+        if (!p || uuid_is_zero(&t->topic_id) || !partition_is_unclaimed(p, &t->topic_id))
+                return;
+        error = stop_one(m, &(struct stop){t->topic_name, s->partition_index, -1, true});
+        slog_notice("stray-replica", "a replica that was given to other brokers meanwhile is deleted",
+                    SL_STR("topic", p->topic), SL_INT("partition", p->index),
+                    SL_STR("code", kafka_error_name(error)));
+}
+
 int replica_manager_update_metadata(struct replica_manager *m, const struct update_metadata_request *req,
                                     int16_t version, struct update_metadata_response *ret)
 {
@@ -442,8 +463,10 @@ int replica_manager_update_metadata(struct replica_manager *m, const struct upda
         for (int32_t i = 0; i < req->topic_states.n; i++) {
                 const struct update_metadata_request_topic_state *t = &req->topic_states.items[i];
 
-                for (int32_t j = 0; j < t->partition_states.n; j++)
+                for (int32_t j = 0; j < t->partition_states.n; j++) {
                         say_metadata(m, req, t->topic_name, &t->partition_states.items[j]);
+                        drop_stray(m, t, &t->partition_states.items[j]);
+                }
         }
         hand_over_said(m);
         return 0;

@@ -143,6 +143,18 @@ class Replication(ClusterCase):
             c.wait_for("the old files are gone", lambda b=broker, p=partition: not self.files(b, "moved", p), 10)
             self.assertTrue(self.files(4, "moved", partition))
 
+    def test_a_replica_that_moves_while_its_broker_is_down_leaves_no_files(self):
+        self.place("away", [[1, 2, 3], [1, 2, 3]])
+        self.cluster[3].kill()
+        c.wait_for("it is gone", lambda: (ps := self.cluster.partitions("away")) and all(3 not in p["isr"] for p in ps))
+        self.ok("reassign", "--manual-assignment-json-file", self.plan("away", {0: [1, 2, 4]}), "--execute")
+        self.wait_replicas("away", {0: [1, 2, 4]})
+        self.assertTrue(self.files(3, "away", 0))
+        self.cluster[3].start()
+        self.cluster.wait_in_sync()
+        c.wait_for("the old files are gone", lambda: not self.files(3, "away", 0), 20)
+        self.assertTrue(self.files(3, "away", 1))
+
     def test_a_whole_new_set_of_brokers_through_zookeeper(self):
         self.place("whole", [[1, 2]])
         plan = self.plan("whole", {0: [3, 4]})

@@ -327,6 +327,68 @@ static void metadata_names_the_new_leader_as_soon_as_the_old_one_refuses(void **
         assert_int_equal(l.leader_epoch, 6);
 }
 
+/* UpdateMetadata of partition 0: broker 2 leads it, on @replicas. */
+static void told_of_replicas(struct node *n, const char *id_of, const int32_t *replicas, int32_t n_replicas)
+{
+        struct update_metadata_request_partition_state p;
+        struct update_metadata_request_topic_state t;
+        struct update_metadata_request req;
+        struct update_metadata_response res;
+
+        wire_init(&update_metadata_request_wire, &req);
+        wire_init_struct(&update_metadata_request_topic_state_wire, &t);
+        wire_init_struct(&update_metadata_request_partition_state_wire, &p);
+        p.leader = 2;
+        p.leader_epoch = 6;
+        p.replicas.items = (int32_t *)replicas;
+        p.replicas.n = n_replicas;
+        t.topic_name = wire_str(TOPIC);
+        t.topic_id = topic_id_of(id_of);
+        t.partition_states.items = &p;
+        t.partition_states.n = 1;
+        req.controller_epoch = 100;
+        req.topic_states.items = &t;
+        req.topic_states.n = 1;
+        assert_int_equal(replica_manager_update_metadata(n->rm, &req, 8, &res), 0);
+        assert_int_equal(res.error_code, KAFKA_NONE);
+}
+
+static bool has_log(struct node *n)
+{
+        struct partition_log *l;
+
+        return log_manager_get(n->logs, TOPIC, 0, false, &l) == 0;
+}
+
+static void a_replica_that_went_to_others_during_its_absence_is_deleted(void **state)
+{
+        static const int32_t with_me[] = {2, 1}, others[] = {2, 3};
+        struct node *n = *state;
+
+        lead(n, 5);
+        assert_int_equal(produce_now(n, 1), KAFKA_NONE);
+        node_stop(n);
+        node_start(n);
+        told_of_replicas(n, TOPIC, with_me, 2);
+        assert_true(has_log(n));
+        told_of_replicas(n, "another topic of that name", others, 2);
+        assert_true(has_log(n));
+        told_of_replicas(n, TOPIC, others, 2);
+        assert_false(has_log(n));
+}
+
+/* What LeaderAndIsr has named in this life goes by StopReplica alone. */
+static void metadata_alone_deletes_no_replica_in_use(void **state)
+{
+        static const int32_t others[] = {2, 3};
+        struct node *n = *state;
+
+        lead(n, 5);
+        told_of_replicas(n, TOPIC, others, 2);
+        assert_true(has_log(n));
+        assert_int_equal(produce_now(n, 1), KAFKA_NONE);
+}
+
 static void losing_leadership_answers_who_waits(void **state)
 {
         struct node *n = *state;
@@ -682,6 +744,8 @@ int main(void)
                 TEST(counts_tell_what_a_drain_has_to_move),
                 TEST(the_hw_survives_a_restart),
                 TEST(a_stopped_replica_keeps_its_hw),
+                TEST(a_replica_that_went_to_others_during_its_absence_is_deleted),
+                TEST(metadata_alone_deletes_no_replica_in_use),
                 TEST(a_lost_checkpoint_costs_no_record),
                 TEST(shutting_down_answers_everybody),
         };
