@@ -4,6 +4,7 @@
  * it. Over Kafka's protocol the controller answers for each partition; through ZooKeeper the list is written
  * for it to find. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #include "cli/partition_choice.h"
 #include "cli/reassign_kafka.h"
 #include "cli/reassign_plan.h"
+#include "cli/reassign_throttle.h"
 #include "cli/verbs.h"
 #include "cli/zk_cluster.h"
 #include "wire/error.h"
@@ -20,8 +22,8 @@
 
 struct reassign_options {
         struct cluster_options where;
-        const char *manual_file, *topics_file, *status_file, *broker_list, *execute;
-        bool verify, cancel, additional;
+        const char *manual_file, *topics_file, *status_file, *broker_list, *execute, *throttle;
+        bool verify, cancel, additional, preserve_throttles;
 };
 
 #define AT(m) offsetof(struct reassign_options, m)
@@ -41,6 +43,13 @@ static const struct cli_option options[] = {
          "cancel the reassignments of the manual file's partitions, or without a file all of them", 0, 0},
         {"additional", CLI_FLAG, AT(additional), NULL,
          "with --execute: start though other reassignments are in progress", 0, 0},
+        {"throttle", CLI_STRING, AT(throttle), "BYTES",
+         "with --execute: copy at most so many bytes a second to and from each broker (with --additional "
+         "also what is in "
+         "progress)",
+         0, 0},
+        {"preserve-throttles", CLI_FLAG, AT(preserve_throttles), NULL,
+         "with --verify or --cancel: leave the throttle when nothing moves any more", 0, 0},
         CLUSTER_OPTIONS(struct reassign_options, where),
 };
 
@@ -65,6 +74,8 @@ struct reassign {
         struct znode_partition_list list;   /* what is to be done; sorted */
         struct znode_partition_list before; /* --execute: the replicas until now, the way back */
         size_t skipped;
+        int64_t rate;        /* --throttle; 0: none */
+        const char *cleared; /* what became of a throttle that there was: "removed", "kept" */
         struct metadata_response *m;
 };
 
@@ -123,6 +134,10 @@ static void print_results(const struct reassign *x, json_t *results)
         for (size_t i = 0; i < x->before.n; i++)
                 (void)json_array_append_new(before, result_json(&x->before.items[i], NULL, NULL, NULL));
         (void)json_object_set_new(all, "before", before);
+        if (x->rate > 0)
+                (void)json_object_set_new(all, "throttle", json_integer(x->rate));
+        if (x->cleared)
+                (void)json_object_set_new(all, "throttle", json_string(x->cleared));
         json_out_print(all);
 }
 
@@ -229,6 +244,26 @@ static int refuse_second(struct reassign *x)
         return status;
 }
 
+/* Before the first byte is copied; those who do not ask for it leave everything as it is. */
+static int set_throttle(struct reassign *x)
+{
+        int r;
+
+        if (x->rate == 0)
+                return CLI_OK;
+        r = reassign_throttle_set(x->c, &x->list, &x->before, x->rate);
+        if (r < 0)
+                return no_results(x, r);
+        if (!x->o->where.json)
+                printf("Warning: You must run --verify periodically, until the reassignment completes, to "
+                       "ensure the "
+                       "throttle is removed.\n"
+                       "The inter-broker throttle limit was set to %" PRId64 " B/s\n",
+                       x->rate);
+        (void)fflush(stdout);
+        return CLI_OK;
+}
+
 static int execute_by_kafka(struct reassign *x, struct reassign_result *results)
 {
         int status, r;
@@ -237,6 +272,9 @@ static int execute_by_kafka(struct reassign *x, struct reassign_result *results)
         if (status != CLI_OK)
                 return status;
         print_before(x);
+        status = set_throttle(x);
+        if (status != CLI_OK)
+                return status;
         r = reassign_kafka_alter(x->c, &x->list, false, results);
         return r < 0 ? no_results(x, r) : CLI_OK;
 }
@@ -247,6 +285,12 @@ static int execute_by_zookeeper(struct reassign *x)
         int r, status;
 
         print_before(x);
+        r = zk_cluster_submitted(x->c->zk, ZNODE_REASSIGN,
+                                 &now); /* the throttle of another move is its own */
+        status = r < 0 ? cluster_fail(x->c, r) : now.n > 0 ? in_progress(&now) : set_throttle(x);
+        znode_partitions_done(&now);
+        if (status != CLI_OK)
+                return status;
         r = zk_cluster_submit(x->c->zk, ZNODE_REASSIGN, &x->list, x->c->error);
         if (r != -EEXIST)
                 return r < 0 ? cluster_fail(x->c, r) : CLI_OK;
@@ -289,10 +333,24 @@ static const char *state_of(const struct reassign *x, const struct znode_partiti
         return "failed";
 }
 
-static int print_states(const struct reassign *x, const struct znode_partition_list *moving)
+/* A throttle is for a move: with the last one it goes. */
+static int end_throttle(struct reassign *x, bool moving)
 {
-        json_t *list = json_array();
-        int status = CLI_OK;
+        bool was = false, keep = moving || x->o->preserve_throttles;
+        int r = keep ? reassign_throttle_find(x->c, &x->list, &was)
+                     : reassign_throttle_clear(x->c, &x->list, x->m, x->o->where.json, &was);
+
+        if (r < 0)
+                return no_results(x, r);
+        if (was)
+                x->cleared = keep ? "kept" : "removed";
+        return CLI_OK;
+}
+
+static int print_states(struct reassign *x, const struct znode_partition_list *moving)
+{
+        json_t *list = json_array(), *all = json_pack("{s:o}", "partitions", list);
+        int status = CLI_OK, ended;
 
         if (!x->o->where.json)
                 puts("Status of partition reassignment:");
@@ -312,11 +370,14 @@ static int print_states(const struct reassign *x, const struct znode_partition_l
                                                                                 : "completed",
                                                               NULL, NULL));
         }
+        ended = end_throttle(x, moving->n > 0);
+        if (x->cleared)
+                (void)json_object_set_new(all, "throttle", json_string(x->cleared));
         if (x->o->where.json)
-                json_out_print(json_pack("{s:o}", "partitions", list));
+                json_out_print(all);
         else
-                json_decref(list);
-        return status;
+                json_decref(all);
+        return status == CLI_OK ? ended : status;
 }
 
 static int verify(struct reassign *x)
@@ -339,10 +400,38 @@ static int verify(struct reassign *x)
 
 /* --- cancel --- */
 
+/* Is something in progress that was not just cancelled? */
+static int moves_on(struct reassign *x, bool *ret)
+{
+        struct znode_partition_list now = {0};
+        int r = reassign_kafka_list(x->c, &now);
+
+        *ret = false;
+        for (size_t i = 0; r == 0 && i < now.n; i++)
+                *ret = *ret || !partitions_find(&x->list, now.items[i].topic, now.items[i].partition);
+        znode_partitions_done(&now);
+        return r;
+}
+
+static int end_throttle_of_cancelled(struct reassign *x)
+{
+        bool was = false, moving = false;
+        int r;
+
+        r = reassign_throttle_find(x->c, &x->list, &was);
+        if (r == 0 && was)
+                r = moves_on(x, &moving);
+        if (r == 0 && was)
+                r = cluster_metadata(x->c, NULL, &x->m);
+        if (r < 0)
+                return no_results(x, r);
+        return was ? end_throttle(x, moving) : CLI_OK;
+}
+
 static int cancel(struct reassign *x)
 {
         struct reassign_result *results;
-        int r = 0;
+        int r = 0, status, ended;
 
         if (!x->o->manual_file)
                 r = reassign_kafka_list(x->c, &x->list);
@@ -366,8 +455,10 @@ static int cancel(struct reassign *x)
                 (void)fprintf(stderr, "No reassignment of partition [%s,%d] is in progress\n",
                               x->list.items[i].topic, x->list.items[i].partition);
         }
-        return report(x, results, "cancelled", "Successfully cancelled reassignment of partitions ",
-                      "Failed to cancel reassignment of partitions ");
+        ended = end_throttle_of_cancelled(x);
+        status = report(x, results, "cancelled", "Successfully cancelled reassignment of partitions ",
+                        "Failed to cancel reassignment of partitions ");
+        return status == CLI_OK ? ended : status;
 }
 
 /* --- the verb --- */
@@ -439,6 +530,17 @@ static int check_usage(const struct cli_verb *self, const struct reassign_option
         return CLI_OK;
 }
 
+static int check_throttle(const struct cli_verb *self, struct reassign *x)
+{
+        if (x->o->throttle && parse_int64(x->o->throttle, 1, INT64_MAX, &x->rate) < 0)
+                return cli_usage(self, "--throttle '%s' is not a number of bytes a second", x->o->throttle);
+        if (x->o->throttle && x->mode != MODE_EXECUTE)
+                return cli_usage(self, "--throttle belongs to --execute; --verify and --cancel remove it");
+        if (x->o->preserve_throttles && x->mode != MODE_VERIFY && x->mode != MODE_CANCEL)
+                return cli_usage(self, "--preserve-throttles belongs to --verify and --cancel");
+        return CLI_OK;
+}
+
 static int prepare(const struct cli_verb *self, struct reassign *x)
 {
         int status;
@@ -446,6 +548,8 @@ static int prepare(const struct cli_verb *self, struct reassign *x)
         status = choose_mode(self, x->o, &x->mode);
         if (status == CLI_OK)
                 status = check_usage(self, x->o, x->mode);
+        if (status == CLI_OK)
+                status = check_throttle(self, x);
         if (status == CLI_OK)
                 status = read_files(x);
         if (status == CLI_OK && x->o->broker_list &&

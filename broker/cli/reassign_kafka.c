@@ -148,12 +148,11 @@ static int take_list(const struct list_partition_reassignments_response *res, st
         return 0;
 }
 
-int reassign_kafka_list(struct cluster *c, struct znode_partition_list *ret)
+static int ask_list(struct cluster *c, const struct list_partition_reassignments_response **ret)
 {
         const struct wire_api *api = wire_api_find(LIST_REASSIGNMENTS);
         const struct list_partition_reassignments_response *res;
         struct list_partition_reassignments_request req;
-        struct znode_partition_list l = {0};
         void *response;
         int r;
 
@@ -165,6 +164,19 @@ int reassign_kafka_list(struct cluster *c, struct znode_partition_list *ret)
         res = response;
         if (res->error_code != KAFKA_NONE)
                 return refused(c, res->error_code, res->error_message);
+        *ret = res;
+        return 0;
+}
+
+int reassign_kafka_list(struct cluster *c, struct znode_partition_list *ret)
+{
+        const struct list_partition_reassignments_response *res;
+        struct znode_partition_list l = {0};
+        int r;
+
+        r = ask_list(c, &res);
+        if (r < 0)
+                return r;
         r = take_list(res, &l);
         partitions_sort(&l);
         if (r < 0)
@@ -172,4 +184,47 @@ int reassign_kafka_list(struct cluster *c, struct znode_partition_list *ret)
         else
                 *ret = l;
         return r;
+}
+
+static int by_topic(const void *a, const void *b)
+{
+        const struct reassign_moving *x = a, *y = b;
+        int c = strcmp(x->topic, y->topic);
+
+        return c ? c : (x->partition > y->partition) - (x->partition < y->partition);
+}
+
+int reassign_kafka_moving(struct cluster *c, struct reassign_moving **ret, size_t *ret_n)
+{
+        const struct list_partition_reassignments_response *res;
+        struct reassign_moving *all;
+        size_t n = 0;
+        int r;
+
+        r = ask_list(c, &res);
+        if (r < 0)
+                return r;
+        all = arena_alloc(&c->arena, count(res) + 1, sizeof(*all));
+        if (!all)
+                return -ENOMEM;
+        for (int32_t i = 0; i < res->topics.n; i++) {
+                const struct list_partition_reassignments_response_topic *t = &res->topics.items[i];
+                const char *topic = arena_strndup(&c->arena, t->name.data, (size_t)MAX(t->name.len, 0));
+
+                if (!topic)
+                        return -ENOMEM;
+                for (int32_t k = 0; k < t->partitions.n; k++)
+                        all[n++] = (struct reassign_moving){
+                                .topic = topic,
+                                .partition = t->partitions.items[k].partition_index,
+                                .replicas = t->partitions.items[k].replicas.items,
+                                .adding = t->partitions.items[k].adding_replicas.items,
+                                .n_replicas = (size_t)MAX(t->partitions.items[k].replicas.n, 0),
+                                .n_adding = (size_t)MAX(t->partitions.items[k].adding_replicas.n, 0),
+                        };
+        }
+        qsort(all, n, sizeof(*all), by_topic);
+        *ret = all;
+        *ret_n = n;
+        return 0;
 }

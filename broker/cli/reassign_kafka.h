@@ -14,3 +14,12 @@ int reassign_kafka_alter(struct cluster *c, const struct znode_partition_list *l
                          struct reassign_result *ret) must_check;
 /* What is in progress, of the whole cluster. Released with znode_partitions_done(). -EPROTO as above. */
 int reassign_kafka_list(struct cluster *c, struct znode_partition_list *ret) must_check;
+
+/* The same, sorted, with what the move is made of; in the cluster's arena. */
+struct reassign_moving {
+        const char *topic;
+        int32_t partition;
+        int32_t *replicas, *adding;
+        size_t n_replicas, n_adding;
+};
+int reassign_kafka_moving(struct cluster *c, struct reassign_moving **ret, size_t *ret_n) must_check;

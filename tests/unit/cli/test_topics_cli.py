@@ -416,19 +416,19 @@ class Reassign(ClusterCase):
 
     def test_verify(self):
         """An order of replicas is part of an assignment: the first is preferred."""
-        self.broker.script(Metadata=METADATA, ListPartitionReassignments={})
+        self.broker.script(Metadata=METADATA, ListPartitionReassignments={}, DescribeConfigs={})
         done = self.STATES.format("failed", "completed successfully")
         self.expect(self.kafka("reassign", *self.manual(self.WANTED), "--verify"), FAILED, done, "")
         path = self.file("s.json", self.WANTED)
         self.expect(self.kafka("reassign", "--status-check-json-file", path), FAILED, done, "")
-        self.broker.script(Metadata=METADATA, ListPartitionReassignments=self.ongoing(1))
+        self.broker.script(Metadata=METADATA, ListPartitionReassignments=self.ongoing(1), DescribeConfigs={})
         r = self.kafka("reassign", "--status-check-json-file", path)
         self.expect(r, INCOMPLETE, self.STATES.format("is still in progress", "completed successfully"), "")
         r = self.kafka("reassign", "--status-check-json-file", path, "--json")
         self.assertEqual([p["result"] for p in r.json["partitions"]], ["completed", "in-progress", "completed"])
 
     def test_verify_all_done(self):
-        self.broker.script(Metadata=METADATA, ListPartitionReassignments={})
+        self.broker.script(versions={"DescribeConfigs": None}, Metadata=METADATA, ListPartitionReassignments={})
         r = self.kafka("reassign", *self.manual(json.loads(self.BEFORE)), "--verify")
         self.expect(r, OK, "Status of partition reassignment:\n"
                            "Reassignment of partition [a,0] completed successfully\n"
@@ -456,7 +456,7 @@ class Reassign(ClusterCase):
     # --- cancel ---
 
     def test_cancel(self):
-        self.broker.script(Metadata=METADATA,
+        self.broker.script(Metadata=METADATA, DescribeConfigs={},
                            AlterPartitionReassignments=self.altered((0, 0, None), (1, 85, "none")))
         r = self.kafka("reassign", *self.manual(), "--cancel")
         self.expect(r, OK, "Successfully cancelled reassignment of partitions [a,0], [a,1]\n",
@@ -465,7 +465,7 @@ class Reassign(ClusterCase):
             {"partition_index": 0, "replicas": None}, {"partition_index": 1, "replicas": None}]}])
 
     def test_cancel_all(self):
-        self.broker.script(Metadata=METADATA, ListPartitionReassignments=self.ongoing(1),
+        self.broker.script(Metadata=METADATA, ListPartitionReassignments=self.ongoing(1), DescribeConfigs={},
                            AlterPartitionReassignments=self.altered((1, 0, None)))
         self.expect(self.kafka("reassign", "--cancel"), OK,
                     "Successfully cancelled reassignment of partitions [a,1]\n", "")
@@ -488,6 +488,11 @@ class Reassign(ClusterCase):
                 ((*m, "--cancel", "--zookeeper", "h:1"), "--cancel and --additional need the brokers"),
                 (("--manual-assignment-json-file", self.file("e.json", {"partitions": []})), "e.json is empty"),
                 ((*t, "--broker-list", "1", "--verify"), "need the partitions"),
+                ((*m, "--execute", "--throttle", "0"), "--throttle '0' is not a number of bytes a second"),
+                ((*m, "--execute", "--throttle", "1MB"), "--throttle '1MB' is not a number of bytes a second"),
+                ((*m, "--throttle", "1"), "--throttle belongs to --execute"),
+                ((*m, "--verify", "--throttle", "1"), "--throttle belongs to --execute"),
+                ((*m, "--execute", "--preserve-throttles"), "--preserve-throttles belongs to --verify and --cancel"),
                 (("now", *m), "no argument is expected")):
             with self.subTest(args=args):
                 self.expect(self.run_tool("reassign", *args), USAGE, "", [sentence])
