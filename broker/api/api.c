@@ -122,10 +122,18 @@ void *api_response_new(struct api_request *r)
         return p;
 }
 
+/* What a request takes of the heap beside its frame, until it is answered. */
+static void charge_memory(struct api_request *r, const struct arena *arena)
+{
+        net_request_charge(r->net, sizeof(*r->net) + sizeof(*r) + arena->held_bytes);
+}
+
 struct api_input api_take_input(struct api_request *r)
 {
         struct api_input in = {.frame = net_request_take_frame(r->net), .arena = r->arena};
 
+        /* Whoever takes it lets the request wait, and keeps a copy of about what was decoded. */
+        charge_memory(r, &in.arena);
         arena_init(&r->arena, REQUEST_ARENA_MAX_BYTES);
         r->body = NULL;
         return in;
@@ -179,7 +187,7 @@ static void dispatch(struct api *a, struct net_request *net, const struct wire_r
                 return;
         }
         r->arena.limit_bytes = REQUEST_ARENA_MAX_BYTES;
-        net_request_charge(net, r->arena.used_bytes);
+        charge_memory(r, &r->arena);
         if (handler->when == API_ON_CONTROL_LOOP) {
                 r->task = (struct loop_task){.fn = run_on_control_loop, .userdata = r};
                 loop_post_task(a->env.control_loop, &TAKE_PTR(r)->task);

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK_BYTES 4096
-#define ALIGNMENT   16
+/* Many arenas stay small and live long, those of requests that wait; so the first chunk is no page. */
+#define FIRST_CHUNK_BYTES 1024
+#define CHUNK_BYTES       4096
+#define ALIGNMENT         16
 
 struct arena_chunk {
         struct arena_chunk *next;
@@ -27,7 +29,7 @@ void arena_done(struct arena *a)
                 a->chunks = c->next;
                 free(c);
         }
-        a->used_bytes = 0;
+        a->used_bytes = a->held_bytes = 0;
 }
 
 /* A request larger than a chunk gets a chunk of its own size, so that no count of elements is too large
@@ -39,11 +41,12 @@ static struct arena_chunk *chunk_with_room(struct arena *a, size_t bytes)
 
         if (c && c->cap - c->used >= bytes)
                 return c;
-        cap = MAX(bytes, (size_t)CHUNK_BYTES - sizeof(struct arena_chunk));
+        cap = MAX(bytes, (size_t)(c ? CHUNK_BYTES : FIRST_CHUNK_BYTES) - sizeof(struct arena_chunk));
         c = calloc(1, sizeof(*c) + cap); /* zeroed here, and no byte is handed out twice */
         if (!c)
                 return NULL;
         c->cap = cap;
+        a->held_bytes += sizeof(*c) + cap;
         c->next = a->chunks;
         a->chunks = c;
         return c;

@@ -8,6 +8,7 @@
 struct arena {
         struct arena_chunk *chunks;
         size_t used_bytes, limit_bytes;
+        size_t held_bytes; /* of the heap, for these */
 };
 
 /* @limit_bytes: arena_alloc() fails past it (0: no limit). */

@@ -198,6 +198,20 @@ static int check_producer(const struct partition_log *l, const struct record_bat
         return 1;
 }
 
+bool partition_log_skips_sequences(const struct partition_log *l, const uint8_t *data, size_t len)
+{
+        struct producer_batch known;
+        struct record_batch b;
+
+        if (record_batch_parse(data, len, &b) < 0 || b.producer_id < 0 || b.base_sequence <= 0)
+                return false;
+        if (!l->producers || !producer_state_knows(l->producers, b.producer_id))
+                return true;
+        return producer_state_check(l->producers, b.producer_id, b.producer_epoch, b.base_sequence,
+                                    producer_sequence_add(b.base_sequence, b.last_offset_delta),
+                                    &known) == -EILSEQ;
+}
+
 int partition_log_append_leader(struct partition_log *l, uint8_t *data, size_t len, int32_t leader_epoch,
                                 int64_t now_ms, struct log_append_info *ret)
 {

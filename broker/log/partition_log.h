@@ -60,6 +60,9 @@ struct log_append_info {
  * -ENOMEM, -EMFILE */
 int partition_log_append_leader(struct partition_log *l, uint8_t *data, size_t len, int32_t leader_epoch,
                                 int64_t now_ms, struct log_append_info *ret) must_check;
+/* Does the idempotent producer's batch begin behind what is here of it? partition_log_append_leader() would
+ * say -EILSEQ, or accept it when the producer is not known (any more). */
+bool partition_log_skips_sequences(const struct partition_log *l, const uint8_t *data, size_t len);
 /* Follower append of whole batches as the leader sent them (a torn last batch is ignored). The first base
  * offset must be the LEO (-ERANGE). Epoch entries are taken from the batches. -EBADMSG: a damaged batch, or
  * epochs that go back; nothing was appended. No whole batch: 0, and *ret has no records. */

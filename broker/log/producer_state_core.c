@@ -62,6 +62,13 @@ size_t producer_state_count(const struct producer_state *s)
         return map_count(s->by_id);
 }
 
+bool producer_state_knows(const struct producer_state *s, int64_t producer_id)
+{
+        const struct producer *p = map_get_int(s->by_id, producer_id);
+
+        return p && p->epoch >= 0;
+}
+
 int32_t producer_sequence_add(int32_t sequence, int32_t n)
 {
         return sequence > INT32_MAX - n ? n - (INT32_MAX - sequence) - 1 : sequence + n;

@@ -34,6 +34,7 @@ void producer_state_clear(struct producer_state *s);
 /* The sequence @n records after @sequence: MAX_INT is followed by 0. */
 int32_t producer_sequence_add(int32_t sequence, int32_t n);
 
+bool producer_state_knows(const struct producer_state *s, int64_t producer_id);
 /* May this producer's batch be appended by a leader?
  * 0: yes. 1: it is here already, *ret says where. -EILSEQ: a gap, or a new epoch that does not begin at 0.
  * -ESTALE: an epoch older than the known one. */

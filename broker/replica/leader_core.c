@@ -155,7 +155,10 @@ static struct leader_replica *add_replica(struct leader_replica *replicas, int32
 
 static void start_replica(struct leader_replica *r, const struct leader_start *s, const struct leader *old)
 {
-        const struct leader_replica *before = s->was_leader ? find(old, r->id) : NULL;
+        /* Epochs that we did not see may have been led by another, and the follower cut to its log meanwhile:
+         * what it has is not known until it has fetched again. */
+        bool unbroken = s->was_leader && s->epoch <= old->epoch + 1;
+        const struct leader_replica *before = unbroken ? find(old, r->id) : NULL;
 
         if (before) {
                 r->leo = before->leo;

@@ -52,7 +52,8 @@ struct leader_start {
         const int32_t *replicas, *isr;
         int32_t n_replicas, n_isr;
         int64_t lag_max_ms, leo, hw, now_ms;
-        bool was_leader; /* led the previous epoch: what it knows of the followers' logs still holds */
+        bool was_leader; /* has not followed since @l began. What it knows of the followers' logs still holds
+                            when @epoch is the next one */
         bool may_commit;
 };
 

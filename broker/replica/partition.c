@@ -9,6 +9,14 @@
 #include "base/slog.h"
 #include "wire/error.h"
 
+/* A producer has several requests under way. When the first is refused (no leader yet, too few in sync) and
+ * that changes before the next one arrives, here or at another broker, the next one finds a gap in front of
+ * it, which its retry closes. OUT_OF_ORDER_SEQUENCE says less than the truth then, and ends a librdkafka
+ * before 2.3 for good when its connection broke in between (librdkafka pull request 4438). So for so long
+ * after a refusal, or after leadership began, a gap has the reason of the refusal. The same for a producer
+ * that is not known here: were it let in behind its refused first batch, that one could never be stored. */
+#define GAP_GRACE_MS 2000
+
 static const struct {
         const char *name;
         bool next[N_REPLICA_ROLES];
@@ -33,6 +41,12 @@ static void partition_verify(const struct partition *p)
         (void)p;
 }
 
+static void note_refusal(struct partition *p, int16_t error)
+{
+        p->refusal = error;
+        p->refusal_ms = clock_mono_ms();
+}
+
 void partition_set_role(struct partition *p, enum replica_role role)
 {
         enum replica_role old = p->role;
@@ -40,8 +54,10 @@ void partition_set_role(struct partition *p, enum replica_role role)
         assert(roles[old].next[role]);
         p->role = role;
         partition_changed(p);
-        if (role == REPLICA_LEADER && old != REPLICA_LEADER)
+        if (role == REPLICA_LEADER && old != REPLICA_LEADER) {
                 p->term++;
+                note_refusal(p, KAFKA_NOT_LEADER_OR_FOLLOWER); /* by us or the leader before */
+        }
         if (role != REPLICA_LEADER)
                 leader_done(&p->leader);
         if (role != REPLICA_FOLLOWER)
@@ -422,6 +438,18 @@ static void append_locked(struct partition *p, uint8_t *data, size_t len, struct
         partition_take_effects(p, &e, effects);
 }
 
+/* KAFKA_NONE, or why the batch before this one was refused a moment ago. */
+static int16_t refused_before(struct partition *p, const uint8_t *data, size_t len)
+{
+        if (p->refusal == KAFKA_NONE)
+                return KAFKA_NONE;
+        if (clock_mono_ms() - p->refusal_ms > GAP_GRACE_MS) {
+                p->refusal = KAFKA_NONE;
+                return KAFKA_NONE;
+        }
+        return partition_log_skips_sequences(p->log, data, len) ? p->refusal : KAFKA_NONE;
+}
+
 void partition_produce(struct partition *p, uint8_t *data, size_t len, int16_t acks,
                        struct partition_append *ret, struct partition_effects *ret_effects)
 {
@@ -435,6 +463,10 @@ void partition_produce(struct partition *p, uint8_t *data, size_t len, int16_t a
         if (ret->error == KAFKA_NONE && acks == -1 &&
             leader_isr_size(&p->leader) < leader_effective_min_isr(&p->leader))
                 ret->error = KAFKA_NOT_ENOUGH_REPLICAS; /* I11: nothing appended */
+        if (ret->error != KAFKA_NONE)
+                note_refusal(p, ret->error);
+        else
+                ret->error = refused_before(p, data, len);
         if (ret->error == KAFKA_NONE) {
                 p->leader.may_commit = lease;
                 append_locked(p, data, len, ret, ret_effects);

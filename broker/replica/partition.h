@@ -55,6 +55,9 @@ struct partition {
          * moves on; what was appended in another term may be gone (R73). */
         uint32_t term;
         int64_t hw;
+        /* Why and when Produce was refused last, or leadership began: see partition.c, GAP_GRACE_MS. */
+        int16_t refusal;
+        int64_t refusal_ms;
         struct leader leader; /* valid while role is LEADER */
         int32_t *replicas, n_replicas;
         int32_t min_isr;

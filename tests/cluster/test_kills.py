@@ -1,12 +1,13 @@
 """Brokers killed with SIGKILL at any moment under load: nothing acknowledged is lost.
 
-One at a time, two and three at once, in the middle of a start, in the middle of a drain. The seed of a run is printed;
-STEPDOWN_SEED repeats it, STEPDOWN_KILLS sets the number of kills.
+One at a time, two and three at once, in the middle of a start, in the middle of a drain, while ZooKeeper is silent. The
+seed of a run is printed; STEPDOWN_SEED repeats it, STEPDOWN_KILLS sets the number of kills.
 """
 
 import collections
 import os
 import random
+import signal
 import time
 import unittest
 
@@ -93,6 +94,19 @@ class Kills(ClusterCase):
         self.start(victim)
         c.wait_for("the drain is undone", lambda: self.ask("DELETE", drained))
 
+    def one_while_zookeeper_is_silent(self, load):
+        """Writes are lost on their way, or their replies; leases lapse; sessions may end, of all brokers at once."""
+        victim = self.rng.choice(self.cluster.brokers)
+        os.kill(self.cluster.zookeeper_pid(), signal.SIGSTOP)
+        try:
+            self.pause(1.0)
+            self.kill(victim)
+            self.pause(2.0)
+        finally:
+            os.kill(self.cluster.zookeeper_pid(), signal.SIGCONT)
+        self.start(victim)
+        load.wait_acked(300)
+
     def ask(self, method, broker, body=None):
         """Of a drain, while the controller may be anywhere or gone."""
         try:
@@ -113,8 +127,16 @@ class Kills(ClusterCase):
 
     def test_fifty_kills_under_load_lose_nothing(self):
         print(f"seed {SEED}", flush=True)
-        every = [self.one, self.one_while_it_starts, self.two_at_once, self.all_at_once, self.one_in_a_drain]
-        plan = self.rng.sample(every, len(every)) + self.rng.choices(every, [5, 2, 2, 1, 3], k=KILLS)
+        often = {
+            self.one: 5,
+            self.one_while_it_starts: 2,
+            self.two_at_once: 2,
+            self.all_at_once: 1,
+            self.one_in_a_drain: 3,
+            self.one_while_zookeeper_is_silent: 2,
+        }
+        every = list(often)
+        plan = self.rng.sample(every, len(every)) + self.rng.choices(every, list(often.values()), k=KILLS)
         self.cluster.create_topic("kills", PARTITIONS, 3, min_insync_replicas=2)
         self.cluster.wait_in_sync()
         took = collections.defaultdict(list)
@@ -127,10 +149,12 @@ class Kills(ClusterCase):
                 took[scenario.__name__].append(time.monotonic() - began)
             load.wait_acked(1000)
             totals = load.finish()
+            totals["max_latency_ms"] = load.stats()["max_latency_ms"]
         print(", ".join(f"{len(t)} {name} {sum(t) / len(t):.1f} s (at most {max(t):.1f} s)" for name, t in took.items()))
         print(totals, flush=True)
         self.assertEqual((totals["lost"], totals["out_of_order"], totals["failed"]), (0, 0, 0), (SEED, totals))
         self.assertGreater(totals["acked"], KILLS * 100)
+        self.assertLess(totals["max_latency_ms"], 30000, "a message waited for something that was lost")
         self.cluster.wait_in_sync()
         self.assert_replicas_are_equal()
 

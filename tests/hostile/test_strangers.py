@@ -101,8 +101,10 @@ class Strangers(ClusterCase):
         for b in self.cluster.brokers:
             b.kill()
         for b in self.cluster.brokers:
-            b.start()
-        c.wait_for("somebody is controller", lambda: self.cluster.get_any() and self.cluster.partitions() is not None, 60)
+            b.start(wait=False)
+        for b in self.cluster.brokers:
+            b.wait_running()
+        c.wait_for("the controller sees both", lambda: {1, 2} <= {b["id"] for b in (self.cluster.get("/v1/cluster") or {"brokers": []})["brokers"]})
         self.assert_works()
 
     def test_topics(self):

@@ -163,9 +163,8 @@ STAGES = [
     ("hostile", "floods of clients and foreign znodes", python_tests("hostile", "build")),
     ("peers", "Apache Kafka 3.9 in one cluster with ours", python_tests("peers", "build")),
 ]
-# Run only when named. hostile: its limits of memory and time do not yet hold on a machine that is busy otherwise.
-# peers: it needs Apache Kafka's jars, which cannot be had everywhere (tests/support/fetch_kafka); skipped without.
-ON_REQUEST = {"hostile", "peers"}
+# Run only when named: they need Apache Kafka's jars, which cannot be had everywhere (tests/support/fetch_kafka).
+ON_REQUEST = {"peers"}
 
 
 def main():

@@ -252,6 +252,24 @@ static void going_on_leading_keeps_what_is_known_of_followers(void **state)
         leader_done(&l);
 }
 
+static void what_followers_have_is_not_known_after_an_epoch_that_was_missed(void **state)
+{
+        /* Epoch 6 was another's: 2 cut its log there before it came back to us with 7 */
+        struct leader l = leading(three, 3, 10, 0);
+        struct leader_start s = start_of(7, three, 3, 10, 0);
+        struct leader_effects e;
+
+        (void)state;
+        fetch(&l, 2, 10, 0);
+        s.was_leader = true;
+        assert_int_equal(leader_begin(&l, &s, &e), 0);
+        assert_false(fetch(&l, 3, 10, 0).hw_moved);
+        assert_int_equal(l.hw, 0);
+        assert_true(fetch(&l, 2, 7, 0).hw_moved);
+        assert_int_equal(l.hw, 7);
+        leader_done(&l);
+}
+
 static void a_newer_isr_of_the_same_epoch_keeps_the_epochs_start(void **state)
 {
         struct leader l = leading(three, 3, 10, 0);
@@ -527,6 +545,7 @@ int main(void)
                 cmocka_unit_test(the_hw_does_not_wait_for_a_replica_that_the_controller_refused),
                 cmocka_unit_test(a_new_leader_waits_until_every_member_has_fetched_once),
                 cmocka_unit_test(going_on_leading_keeps_what_is_known_of_followers),
+                cmocka_unit_test(what_followers_have_is_not_known_after_an_epoch_that_was_missed),
                 cmocka_unit_test(a_newer_isr_of_the_same_epoch_keeps_the_epochs_start),
                 cmocka_unit_test(a_follower_joins_once_it_has_reached_the_hw),
                 cmocka_unit_test(nobody_joins_below_the_start_of_the_epoch),

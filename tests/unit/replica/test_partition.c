@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "replica/partition.h"
+#include "wire/record_batch.h"
 
 struct fixture {
         struct node node; /* for its directory and log manager */
@@ -72,6 +73,70 @@ static struct partition_append append(struct partition *p)
         make_batch(&data, &(struct batch){0});
         partition_produce(p, data.data, data.len, -1, &a, &e);
         return a;
+}
+
+/* @n records of idempotent producer 7 from @sequence on; the error. */
+static int16_t append_sequence(struct partition *p, int32_t sequence, int32_t n)
+{
+        cleanup_with(buf_donep) struct buf data = {0};
+        struct record_batch_spec spec = RECORD_BATCH_SPEC_PLAIN;
+        struct record_spec records[8] = {0};
+        struct partition_append a;
+        struct partition_effects e;
+
+        spec.producer_id = 7;
+        spec.producer_epoch = 0;
+        spec.base_sequence = sequence;
+        for (int32_t i = 0; i < n; i++)
+                records[i] = (struct record_spec){
+                        .timestamp_ms = 1000, .key = WIRE_NULL_BYTES, .value = WIRE_NULL_BYTES};
+        assert_int_equal(record_batch_build(&spec, records, (size_t)n, &data), 0);
+        partition_produce(p, data.data, data.len, -1, &a, &e);
+        return a.error;
+}
+
+static void a_gap_behind_a_refused_batch_has_its_reason(void **state)
+{
+        struct fixture *f = *state;
+        struct partition_effects e;
+        enum partition_outcome outcome;
+
+        apply(f->p, 1, 5);
+        assert_int_equal(append_sequence(f->p, 0, 3), KAFKA_NONE);
+        partition_set_min_isr(f->p, 2, 0, &e);
+        assert_int_equal(assign(f->p, 1, 6, 6, 1, &outcome), KAFKA_NONE);
+        assert_int_equal(append_sequence(f->p, 3, 5), KAFKA_NOT_ENOUGH_REPLICAS);
+        assert_int_equal(assign(f->p, 1, 7, 7, 2, &outcome), KAFKA_NONE); /* between the two requests */
+
+        assert_int_equal(append_sequence(f->p, 8, 2), KAFKA_NOT_ENOUGH_REPLICAS);
+        assert_int_equal(append_sequence(f->p, 3, 5), KAFKA_NONE);
+        assert_int_equal(append_sequence(f->p, 8, 2), KAFKA_NONE);
+        f->p->refusal_ms -= 2001; /* much later a gap is a gap */
+        assert_int_equal(append_sequence(f->p, 20, 2), KAFKA_OUT_OF_ORDER_SEQUENCE_NUMBER);
+}
+
+/* The leader before refused what comes first: it is on its way. */
+static void a_gap_at_a_new_leader_is_asked_to_come_again(void **state)
+{
+        struct fixture *f = *state;
+
+        apply(f->p, 1, 5);
+        assert_int_equal(append_sequence(f->p, 0, 3), KAFKA_NONE);
+        apply(f->p, 2, 6);
+        apply(f->p, 1, 7);
+        assert_int_equal(append_sequence(f->p, 5, 2), KAFKA_NOT_LEADER_OR_FOLLOWER);
+        assert_int_equal(append_sequence(f->p, 3, 2), KAFKA_NONE);
+        assert_int_equal(append_sequence(f->p, 5, 2), KAFKA_NONE);
+}
+
+static void a_new_producer_does_not_begin_behind_its_refused_first_batch(void **state)
+{
+        struct fixture *f = *state;
+
+        apply(f->p, 1, 6);
+        assert_int_equal(append_sequence(f->p, 3, 2), KAFKA_NOT_LEADER_OR_FOLLOWER);
+        assert_int_equal(append_sequence(f->p, 0, 3), KAFKA_NONE);
+        assert_int_equal(append_sequence(f->p, 3, 2), KAFKA_NONE);
 }
 
 static void follower_at(struct partition *p, int32_t id, int64_t offset, int32_t epoch)
@@ -297,6 +362,9 @@ int main(void)
                 TEST(the_hw_goes_down_with_the_log),
                 TEST(commits_go_on_when_the_lease_is_back),
                 TEST(the_new_epoch_is_recorded_before_any_data),
+                TEST(a_gap_behind_a_refused_batch_has_its_reason),
+                TEST(a_gap_at_a_new_leader_is_asked_to_come_again),
+                TEST(a_new_producer_does_not_begin_behind_its_refused_first_batch),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
