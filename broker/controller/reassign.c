@@ -366,7 +366,12 @@ void reassign_load(struct controller *c)
         for (size_t i = 0; i < c->ctx.n_indexes; i++) {
                 struct ctx_partition *p = c->ctx.partitions[i];
 
-                if (p && p->reassigning && !list_linked(&p->moving))
-                        list_push_back(&c->moving, &p->moving);
+                if (!p || !p->reassigning || list_linked(&p->moving))
+                        continue;
+                list_push_back(&c->moving, &p->moving);
+                /* Whoever wrote the topic's znode may have ended before the leader was told of its new
+                 * replicas, which it refuses until then; and in an epoch that it knows it takes no news. */
+                p->renew = true;
+                writer_mark(c, p, WRITER_NORMAL);
         }
 }

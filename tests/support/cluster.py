@@ -107,7 +107,7 @@ class Broker:
             "listeners": f"PLAINTEXT://{self.address}",
             "admin.listener": f"127.0.0.1:{self.admin_port}",
             "log.dirs": str(self.dir / "data"),
-            "zookeeper.connect": self.cluster.zookeeper,
+            "zookeeper.connect": self.cluster.zookeeper_for(self),
             **extra,
         }
         (self.dir / "broker.yaml").write_text("".join(f"{k}: {json.dumps(v)}\n" for k, v in c.items()))
@@ -257,6 +257,11 @@ class Cluster:
 
     def zookeeper_pid(self):
         return int((self.dir / "zk" / "zookeeper.pid").read_text())
+
+    def zookeeper_for(self, broker):
+        """Where @broker finds ZooKeeper: a test may put something in between."""
+        del broker
+        return self.zookeeper
 
     def up(self, brokers=3, sidecars=True, config=None, sidecar_config=None):
         """@config: the settings of all brokers, or a function that returns those of one."""

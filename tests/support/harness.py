@@ -21,11 +21,12 @@ class ClusterCase(unittest.TestCase):
     config = {"zookeeper.session.timeout.ms": 3000, "replica.lag.time.max.ms": 3000}
     sidecar_config = {}
     sidecars = True
+    cluster_class = c.Cluster
 
     @classmethod
     def setUpClass(cls):
         cls.dir = Path(tempfile.mkdtemp(prefix="stepdown-test-"))
-        cls.cluster = c.Cluster(cls.dir / "c")
+        cls.cluster = cls.cluster_class(cls.dir / "c")
         cls.failed = False
         try:
             cls.cluster.up(cls.brokers, cls.sidecars, cls.config, cls.sidecar_config)

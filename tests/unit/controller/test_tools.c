@@ -685,6 +685,28 @@ static void a_new_controller_goes_on_with_a_reassignment(void **state)
         assert_false(fake_broker_has(c->nodes[2].broker, "t", 0));
 }
 
+/* The one before may have ended between the topic's znode and the requests: who leads takes news of its
+ * replicas only with a new epoch, and would refuse the fetches of a new one for ever. */
+static void a_new_controller_tells_of_a_reassignment_under_a_new_epoch(void **state)
+{
+        int32_t epoch;
+
+        (void)state;
+        start(4);
+        assert_int_equal(make_topic(c, "t", 1, 2, (const int32_t[]){2, 3}), KAFKA_NONE);
+        assert_int_equal(move("t", 0, three_four, 2).code, KAFKA_NONE);
+        wait_fetches(4, true);
+        epoch = state_of(c, "t", 0).leader_epoch;
+        assert_int_equal(cluster_active_id(c), 1); /* whose end changes no ISR */
+        node_stop(c, 1);
+        (void)cluster_active(c);
+        while (state_of(c, "t", 0).leader_epoch == epoch)
+                continue;
+        while (in_sync("t", (const int32_t[]){2, 3, 4}, 3) != KAFKA_NONE)
+                continue;
+        wait_assigned("t", "3 4");
+}
+
 static void a_reassignment_towards_a_draining_broker_waits(void **state)
 {
         struct drain_seen *seen = calloc(1, sizeof(*seen));
@@ -766,6 +788,7 @@ int main(int argc, char **argv)
                 TEST(bad_targets_are_refused),
                 TEST(the_old_tools_znode_moves_replicas_and_goes),
                 TEST(a_new_controller_goes_on_with_a_reassignment),
+                TEST(a_new_controller_tells_of_a_reassignment_under_a_new_epoch),
                 TEST(a_reassignment_towards_a_draining_broker_waits),
                 TEST(a_broker_may_be_drained_while_replicas_leave_it),
                 TEST(deleting_a_topic_ends_its_reassignment),
