@@ -263,12 +263,16 @@ class ControllerFaults(ClusterCase):
             self.stopped = None
 
     def cut(self, victim, before, rng, mode):
-        self.cluster.proxies[victim.id].set(mode)
+        proxy = self.cluster.proxies[victim.id]
+        if mode == tcp_proxy.REFUSE:
+            proxy.cut()
+        else:
+            proxy.set(mode)
         try:
             self.replaced(before)
             time.sleep(rng.uniform(0, 0.5))
         finally:
-            self.cluster.proxies[victim.id].set(tcp_proxy.PASS)
+            proxy.set(tcp_proxy.PASS)
 
     def fault_silence(self, victim, before, rng):
         self.cut(victim, before, rng, tcp_proxy.SILENT)
