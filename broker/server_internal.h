@@ -70,7 +70,9 @@ struct server {
         struct loop_timer *retry_timer;   /* registration, or opening a session, is tried again */
         struct loop_timer *reopen_timer;  /* a new session is opened */
         struct loop_timer *attempt_timer; /* it has failed when it is not registered under by then */
+        bool attempt_connected;
         struct session_recovery recovery;
+        int64_t registered_at_ms; /* loop_now_ms(); while broker_epoch >= 0 */
         struct loop_timer *watchdog_timer;
 
         /* the hand-over (shutdown.c) */

@@ -72,6 +72,7 @@ static void on_recovered(struct server *s)
         }
         metric_set(&lost, 0);
         session_recovered(&s->recovery);
+        s->registered_at_ms = loop_now_ms(s->control_loop);
 }
 
 static void on_registered(const struct zk_registration_result *res, void *userdata)
@@ -215,6 +216,7 @@ static int on_reopen(struct loop *l, void *userdata)
 
         (void)l;
         metric_add(&attempts, 1);
+        s->attempt_connected = false;
         if (zk_reopen(s->zk) < 0) {
                 server_fail(s, "a new ZooKeeper session could not be started", -ENOMEM);
                 return 0;
@@ -244,14 +246,19 @@ static void stop_for_good(struct server *s, const struct session_step *step, con
         server_fail(s, what, -EOWNERDEAD);
 }
 
-/* R82; @why: what ended the last session or attempt. */
-static void next_attempt(struct server *s, const char *why)
+static struct session_policy policy_of(const struct server *s)
 {
-        const struct session_policy policy = {
+        return (struct session_policy){
                 .policy = (enum session_expired_policy)s->config->session_expired_policy,
                 .max_attempts = s->config->session_reconnect_max_attempts,
                 .backoff_ms = s->config->session_reconnect_backoff_ms,
         };
+}
+
+/* R82; @why: what ended the last session or attempt. */
+static void next_attempt(struct server *s, const char *why)
+{
+        const struct session_policy policy = policy_of(s);
         struct session_step step;
         uint32_t random = 0;
 
@@ -294,17 +301,21 @@ static int on_attempt_timeout(struct loop *l, void *userdata)
 }
 
 /* A connection is half of it: the rest may have to wait for a foreign owner of our id, which ends in an error
- * of its own and must not be cut short by this. */
+ * of its own and must not be cut short by this. Once an attempt, or one whose connection comes and goes would
+ * have no end. */
 static void on_attempt_connected(struct server *s)
 {
         int64_t wait_ms = zk_negotiated_timeout_ms(s->zk) * 5 / 4 + ATTEMPT_MARGIN_MS;
 
-        if (loop_timer_armed(s->attempt_timer))
-                loop_timer_arm(s->attempt_timer, MAX(s->config->zookeeper_connection_timeout_ms, wait_ms), 0);
+        if (!loop_timer_armed(s->attempt_timer) || s->attempt_connected)
+                return;
+        s->attempt_connected = true;
+        loop_timer_arm(s->attempt_timer, MAX(s->config->zookeeper_connection_timeout_ms, wait_ms), 0);
 }
 
 static void on_session_lost(struct server *s, const char *why)
 {
+        const struct session_policy policy = policy_of(s);
         bool registered = atomic_exchange(&s->broker_epoch, -1) >= 0;
         int32_t n;
 
@@ -312,7 +323,9 @@ static void on_session_lost(struct server *s, const char *why)
         loop_timer_disarm(s->retry_timer);
         loop_timer_disarm(s->attempt_timer);
         metric_set(&lost, 1);
-        if (!registered)
+        if (registered)
+                session_lasted(&policy, &s->recovery, loop_now_ms(s->control_loop) - s->registered_at_ms);
+        else
                 metric_add(&attempts_failed, 1);
         /* What a controller sent to the broker of the lost session, and we have not done yet, must not bring
          * back the leadership that is given up here: it waits until the new epoch refuses it (D2). */

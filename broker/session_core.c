@@ -47,5 +47,11 @@ struct session_step session_next_at_start(const struct session_policy *p, struct
 
 void session_recovered(struct session_recovery *r)
 {
-        *r = (struct session_recovery){0};
+        r->attempts = 0;
+}
+
+void session_lasted(const struct session_policy *p, struct session_recovery *r, int64_t ms)
+{
+        if (ms >= p->backoff_ms * (int64_t)BACKOFF_CAP)
+                r->delay_ms = 0;
 }

@@ -20,7 +20,7 @@ struct session_policy {
 
 struct session_recovery {
         int32_t attempts; /* begun since the session was lost */
-        int64_t delay_ms; /* the last pause; 0: none yet */
+        int64_t delay_ms; /* the last pause; 0: none since a session that lasted */
 };
 
 enum session_verdict {
@@ -42,4 +42,7 @@ struct session_step session_next(const struct session_policy *p, struct session_
 /* The same while the broker starts: every policy tries, and somebody else bounds the time. */
 struct session_step session_next_at_start(const struct session_policy *p, struct session_recovery *r,
                                           uint32_t random);
-void session_recovered(struct session_recovery *r); /* registered */
+/* Registered: the attempts are counted anew. The pauses only begin anew when that session has lasted, for as
+ * long as the longest of them; else sessions that are lost again at once would make a loop without pauses. */
+void session_recovered(struct session_recovery *r);
+void session_lasted(const struct session_policy *p, struct session_recovery *r, int64_t ms);

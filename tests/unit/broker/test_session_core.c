@@ -42,7 +42,7 @@ static void after_the_last_attempt_there_is_no_other(void **state)
         assert_int_equal(session_next(&reconnect, &r, 7).attempt, 3);
 }
 
-static void a_registration_ends_the_count_and_the_pauses(void **state)
+static void a_registration_ends_the_count_and_one_that_lasts_the_pauses(void **state)
 {
         struct session_recovery r = {0};
 
@@ -50,6 +50,11 @@ static void a_registration_ends_the_count_and_the_pauses(void **state)
         (void)session_next(&reconnect, &r, 7);
         (void)session_next(&reconnect, &r, UINT32_MAX);
         session_recovered(&r);
+        session_lasted(&reconnect, &r, 9999);
+        assert_int_equal(session_next(&reconnect, &r, 0).attempt, 1);
+        assert_int_equal(r.delay_ms, 500);
+        session_recovered(&r);
+        session_lasted(&reconnect, &r, 10000);
         assert_int_equal(session_next(&reconnect, &r, 0).attempt, 1);
         assert_int_equal(r.delay_ms, 1);
 }
@@ -115,7 +120,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_policy_shutdown_opens_no_session),
                 cmocka_unit_test(after_the_last_attempt_there_is_no_other),
-                cmocka_unit_test(a_registration_ends_the_count_and_the_pauses),
+                cmocka_unit_test(a_registration_ends_the_count_and_one_that_lasts_the_pauses),
                 cmocka_unit_test(while_starting_attempts_are_not_counted_against_the_limit),
                 cmocka_unit_test(a_hundred_brokers_spread_over_the_whole_backoff),
                 cmocka_unit_test(pauses_grow_to_twenty_times_the_backoff_and_no_further),
