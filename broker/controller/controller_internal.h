@@ -50,18 +50,22 @@ enum ctl_watch_kind {
         WATCH_LOG_DIRS,
         N_CTL_WATCHES
 };
-#define WRITER_MAX_PARTITIONS 250          /* a multi */
-#define WRITER_MAX_BYTES      (256 * 1024) /* a multi */
-#define WRITER_MAX_MULTIS     8            /* in flight */
-#define WRITER_MAX_READS      500
-#define LOADER_MAX_READS      1000
-#define RETRY_MS              100
+#define WRITER_MAX_PARTITIONS   250 /* a multi */
+#define WRITER_PACED_PARTITIONS 100 /* a multi of writes that are paced: smaller steps, shorter gaps */
+#define WRITER_MAX_BYTES        (256 * 1024) /* a multi */
+#define WRITER_MAX_MULTIS       8            /* in flight */
+#define WRITER_MAX_READS        500
+#define LOADER_MAX_READS        1000
+#define RETRY_MS                100
 
 struct writer {
         struct index_queue urgent, normal; /* elections after failures, ISR changes; everything else */
         struct index_queue doubtful; /* to be read back: a conflict, or a write whose outcome is unknown */
         struct index_queue failed;   /* marked again by the retry timer */
         int multis, reads;
+        size_t writing; /* partitions in the multis in flight */
+        struct loop_timer *pace;
+        bool pace_overdue;
         struct loop_task pump_task;
         bool pump_posted;
         struct loop_timer *retry;
@@ -286,6 +290,11 @@ void writer_forget_doubts(struct controller *c); /* resignation */
 /* between writer.c and writer_doubt.c */
 void writer_push(struct index_queue *q, struct ctx_partition *p);
 void writer_retry_later(struct controller *c);
+
+/* --- writer_pace.c: how far writes may run ahead of what brokers have been told --- */
+int writer_pace_init(struct controller *c) must_check;
+bool writer_pace_open(struct controller *c); /* may another multi of WRITER_NORMAL go? Asks again by itself */
+void writer_pace_wrote(struct controller *c, size_t n);
 void writer_plan_drop(struct controller *c, struct writer_plan *pl);
 void writer_try_later(struct controller *c, struct ctx_partition *p);
 void writer_apply(struct controller *c, struct writer_plan *pl, int32_t version);
@@ -327,6 +336,7 @@ void sender_kick(struct sender *s);         /* send if something waits and nothi
 void sender_kick_all(struct controller *c); /* new leaders' brokers first, draining ones last (D6) */
 bool sender_told(const struct sender *s);   /* no LeaderAndIsr waits or is under way */
 bool sender_idle(const struct sender *s);
+size_t sender_untold(const struct sender *s); /* partitions of which it still has to hear */
 /* LeaderAndIsr to the replicas of @p, UpdateMetadata to all. @old_leader: who led it before, or -1. */
 void sender_announce(struct controller *c, struct ctx_partition *p, int32_t old_leader);
 void sender_announce_metadata(struct controller *c, struct ctx_partition *p);

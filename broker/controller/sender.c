@@ -17,8 +17,10 @@
 #include "wire/stop_replica.h"
 #include "wire/update_metadata.h"
 
-#define MAX_ITEMS  2000 /* partitions a request; the first LeaderAndIsr alone may have more */
-#define MAX_STREAK 4    /* LeaderAndIsr in a row while something else waits */
+#define MAX_ITEMS 2000 /* partitions a request; the first LeaderAndIsr alone may have more */
+/* LeaderAndIsr in a row while something else waits: until clients can be told as well, a partition has a gap.
+ */
+#define MAX_STREAK 1
 
 enum kind { KIND_LAI, KIND_UM, KIND_STOP, N_KINDS };
 enum state { SENDER_IDLE, SENDER_IN_FLIGHT, SENDER_BACKING_OFF };
@@ -189,6 +191,16 @@ bool sender_idle(const struct sender *s)
                s->queue[KIND_STOP].count == 0 && !s->brokers_due;
 }
 
+static size_t untold(const struct sender *s, enum kind k)
+{
+        return s->queue[k].count + (s->kind == k ? s->n_items : 0);
+}
+
+size_t sender_untold(const struct sender *s)
+{
+        return MAX(untold(s, KIND_LAI), untold(s, KIND_UM));
+}
+
 int sender_marks_take(struct controller *c, struct sender_mark **ret, size_t *ret_n)
 {
         struct sender_mark *marks = calloc(c->ctx.n_alive + 1, sizeof(*marks));
@@ -340,6 +352,8 @@ static void settle(struct sender *s, const void *response)
         if (offline)
                 sender_kick_all(c); /* only now: @s itself may send as well */
         ctl_progress(c);
+        if (c->writer.normal.count > 0)
+                writer_pump(c); /* it may have waited for this */
 }
 
 /* Nothing more to say to this incarnation, or nothing more for us to say: the request is dropped, and what

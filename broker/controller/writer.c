@@ -38,6 +38,7 @@ void writer_done(struct writer *w)
         index_queue_done(&w->doubtful);
         index_queue_done(&w->failed);
         w->multis = w->reads = 0;
+        w->writing = 0;
 }
 
 void writer_push(struct index_queue *q, struct ctx_partition *p)
@@ -97,7 +98,9 @@ static int on_retry(struct loop *l, void *userdata)
 
 int writer_init(struct controller *c)
 {
-        return loop_add_timer(c->loop, on_retry, c, &c->writer.retry);
+        int r = loop_add_timer(c->loop, on_retry, c, &c->writer.retry);
+
+        return r < 0 ? r : writer_pace_init(c);
 }
 
 void writer_retry_later(struct controller *c)
@@ -386,6 +389,7 @@ static void on_multi(struct controller *c, const struct zk_result *res, void *ar
         struct batch *b = arg;
 
         c->writer.multis--;
+        c->writer.writing -= b->n;
         metric_add(&controller_metric_writes, 1);
         if (res->r != 0 && ctl_multi_failed_at(res) == 0) {
                 metric_add(&controller_metric_fenced, 1);
@@ -480,7 +484,9 @@ static void pump_writes(struct controller *c)
 {
         struct writer *w = &c->writer;
 
-        while (w->multis < WRITER_MAX_MULTIS && (w->urgent.count || w->normal.count)) {
+        while (w->multis < WRITER_MAX_MULTIS &&
+               (w->urgent.count || (w->normal.count && writer_pace_open(c)))) {
+                bool all = writer_pace_open(c);
                 struct batch *b = calloc(1, sizeof(*b));
                 int r;
 
@@ -488,7 +494,8 @@ static void pump_writes(struct controller *c)
                         writer_retry_later(c);
                         return;
                 }
-                while (take(c, &w->urgent, b) || take(c, &w->normal, b))
+                while (take(c, &w->urgent, b) ||
+                       (all && b->n < WRITER_PACED_PARTITIONS && take(c, &w->normal, b)))
                         continue;
                 if (b->n == 0) {
                         free(b);
@@ -502,6 +509,7 @@ static void pump_writes(struct controller *c)
                         return;
                 }
                 w->multis++;
+                writer_pace_wrote(c, b->n);
         }
 }
 

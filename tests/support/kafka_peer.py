@@ -40,6 +40,8 @@ class KafkaBroker(c.Broker):
     """One process of kafka.Kafka. Kafka's own stop is SIGTERM: ControlledShutdown, then exit with 143 or 0."""
 
     heap = HEAP
+    jvm = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # quick to start; a bench wants another one
+    log4j = LOG4J
 
     @property
     def config(self):
@@ -63,12 +65,11 @@ class KafkaBroker(c.Broker):
             **extra,
         }
         self.config.write_text("".join(f"{k}={v}\n" for k, v in settings.items()))
-        (self.dir / "log4j.properties").write_text(LOG4J)
+        (self.dir / "log4j.properties").write_text(self.log4j)
 
     def start(self, wait=True):
         command = [
-            "java", f"-Xmx{self.heap}", "-Xshare:auto", "-XX:TieredStopAtLevel=1" if self.heap == HEAP else "-XX:+TieredCompilation",
-            "-XX:+UseSerialGC", "-XX:-UsePerfData", f"-Dlog4j.configuration=file:{self.dir / 'log4j.properties'}",
+            "java", f"-Xmx{self.heap}", "-Xshare:auto", *self.jvm, "-XX:-UsePerfData", f"-Dlog4j.configuration=file:{self.dir / 'log4j.properties'}",
             f"-Dkafka.logs.dir={self.dir}", "-cp", f"{jars(fetch=False)}/*", "kafka.Kafka", str(self.config),
         ]  # fmt: skip
         with open(self.dir / "broker.log", "ab") as log:

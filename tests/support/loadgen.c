@@ -56,6 +56,16 @@ static void write_stats_file(const struct run *run, const struct ledger_totals *
                 (void)rename(temporary, run->options.stats_file);
 }
 
+static void write_gaps_file(const struct run *run)
+{
+        FILE *out = run->options.gaps_file ? fopen(run->options.gaps_file, "we") : NULL;
+
+        if (!out)
+                return;
+        ledger_gaps_print(run->ledger, clock_real_ms() * 1000 - clock_mono_us(), out);
+        (void)fclose(out);
+}
+
 static void report(struct run *run, int64_t began_ms, bool final, struct ledger_totals *ret)
 {
         int64_t elapsed_ms = clock_mono_ms() - began_ms;
@@ -81,6 +91,7 @@ static bool wait_interval(struct run *run, const sigset_t *signals)
                 return false;
         case SIGUSR2:
                 ledger_gaps_freeze(run->ledger, clock_mono_us());
+                write_gaps_file(run);
                 return false;
         case SIGTERM:
         case SIGINT:

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <librdkafka/rdkafka.h>
 
@@ -38,6 +39,9 @@ void ledger_consumed(struct ledger *l, int32_t partition, uint64_t number);
 void ledger_gaps_reset(struct ledger *l, int64_t now_us);
 void ledger_gaps_freeze(struct ledger *l,
                         int64_t now_us); /* gaps under way count with what they have so far */
+/* A line a partition: its number, its longest gap and when that began (microseconds; the latter of the
+ * epoch). */
+void ledger_gaps_print(struct ledger *l, int64_t real_minus_mono_us, FILE *out);
 /* @final: everything acknowledged must have come back by now. */
 void ledger_sum(struct ledger *l, int64_t now_us, bool final, struct ledger_totals *ret);
 
@@ -67,7 +71,7 @@ void partitions_done(struct partitions *p);
 
 /* --- loadgen_options.c --- */
 struct options {
-        const char *bootstrap, *topic, *stats_file, *codec, *acks, *only, *only_file, *debug;
+        const char *bootstrap, *topic, *stats_file, *codec, *acks, *only, *only_file, *debug, *gaps_file;
         int64_t partitions, rate, duration_ms, size, interval_ms, drain_timeout_ms, delivery_timeout_ms;
         int64_t linger_ms, leader_query_ms, retry_backoff_ms, mock;
         const char *idempotence;

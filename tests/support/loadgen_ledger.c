@@ -17,7 +17,7 @@ struct account {
         uint64_t consumed_end; /* one above the highest number consumed */
         size_t settled_words;  /* the leading words whose numbers are all acked and consumed */
         uint64_t out_of_order, duplicated;
-        int64_t last_ack_us, max_gap_us, max_latency_us;
+        int64_t last_ack_us, max_gap_us, max_gap_began_us, max_latency_us;
         bool frozen;
 };
 
@@ -116,8 +116,10 @@ void ledger_sent(struct ledger *l, int32_t partition)
 
 static void account_note_gap(struct account *a, int64_t now_us)
 {
-        if (!a->frozen && a->last_ack_us > 0)
-                a->max_gap_us = MAX(a->max_gap_us, now_us - a->last_ack_us);
+        if (a->frozen || a->last_ack_us == 0 || now_us - a->last_ack_us <= a->max_gap_us)
+                return;
+        a->max_gap_us = now_us - a->last_ack_us;
+        a->max_gap_began_us = a->last_ack_us;
 }
 
 void ledger_acked(struct ledger *l, int32_t partition, uint64_t number, int64_t now_us, int64_t latency_us)
@@ -182,6 +184,18 @@ void ledger_gaps_freeze(struct ledger *l, int64_t now_us)
                 if (account_waits(a))
                         account_note_gap(a, now_us);
                 a->frozen = true;
+                unlock_account(a);
+        }
+}
+
+void ledger_gaps_print(struct ledger *l, int64_t real_minus_mono_us, FILE *out)
+{
+        for (int32_t i = 0; i < l->n; i++) {
+                struct account *a = lock_account(l, i);
+
+                if (a->n_acked > 0)
+                        (void)fprintf(out, "%d %lld %lld\n", i, (long long)a->max_gap_us,
+                                      (long long)(a->max_gap_began_us + real_minus_mono_us));
                 unlock_account(a);
         }
 }

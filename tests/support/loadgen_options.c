@@ -45,6 +45,8 @@ static const struct row rows[] = {
          "pause before a batch is sent again (its own default: 100)"},
         {"stats-file", "F", OPT_TEXT, AT(stats_file), NULL, 0, 0, NULL,
          "one JSON object, replaced atomically every interval"},
+        {"gaps-file", "F", OPT_TEXT, AT(gaps_file), NULL, 0, 0, NULL,
+         "written at SIGUSR2: partition, its longest gap and when that began, in microseconds"},
         {"interval", "MS", OPT_INT, AT(interval_ms), "200", 10, 60000, NULL, "of the statistics"},
         {"json", NULL, OPT_FLAG, AT(json), NULL, 0, 0, NULL, "a JSON line on stdout every interval"},
         {"debug", "C[,…]", OPT_TEXT, AT(debug), NULL, 0, 0, NULL,

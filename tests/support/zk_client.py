@@ -86,6 +86,13 @@ class ZooKeeperClient:
         (n,) = struct.unpack_from(">i", reply)
         return reply[4:4 + max(n, 0)]
 
+    def changed_ms(self, path):
+        """(data, wall clock of the last change in milliseconds) of a node that is there."""
+        reply = self._call(4, path, b"\0")
+        (n,) = struct.unpack_from(">i", reply)
+        n = max(n, 0)
+        return reply[4:4 + n], struct.unpack_from(">qqqq", reply, 4 + n)[3]
+
     def set(self, path, data):
         self._call(5, path, _buffer(data) + struct.pack(">i", -1))
 

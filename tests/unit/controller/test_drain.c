@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -210,6 +211,77 @@ static void a_thousand_partitions_drain_and_stay_led_in_sync_throughout(void **s
         assert_int_equal(led[1] + led[2], 1000);
         assert_true(led[1] >= 499 && led[1] <= 501); /* D6: even */
         assert_int_equal(fake_broker_n_led(broker(3)), 0);
+}
+
+#define PACED 1200
+
+static void paced_topic(void)
+{
+        static int32_t ids[PACED * 3];
+
+        for (int32_t i = 0; i < PACED; i++) {
+                ids[3 * i] = 3;
+                ids[3 * i + 1] = 1 + i % 2;
+                ids[3 * i + 2] = 2 - i % 2;
+        }
+        topic("paced", PACED, 3, ids);
+        wait_count_told(1, TOLD_UM, "paced", PACED);
+}
+
+static int compare_seq(const void *a, const void *b)
+{
+        int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+        return (llabs(x) > llabs(y)) - (llabs(x) < llabs(y));
+}
+
+/* R5: what makes a partition's gap is how many are between LeaderAndIsr and UpdateMetadata with it. */
+static void few_partitions_are_on_their_way_to_a_new_leader_at_a_time(void **state)
+{
+        static int64_t events[2 * PACED]; /* told to lead or follow anew; negative: and clients can know */
+        int under_way = 0, most = 0;
+        struct told t;
+
+        (void)state;
+        paced_topic();
+        drain_start(c, 3, -1, NULL, &seen);
+        drain_wait(c, 3, DRAIN_DRAINED, &seen);
+        wait_count_told(1, TOLD_UM, "paced", 2 * PACED);
+        for (int32_t i = 0; i < PACED; i++) {
+                assert_true(fake_broker_last(broker(1), TOLD_LAI, "paced", i, &t));
+                assert_int_equal(t.leader_epoch, 1);
+                events[2 * i] = t.seq;
+                assert_true(fake_broker_last(broker(1), TOLD_UM, "paced", i, &t));
+                assert_int_equal(t.leader_epoch, 1);
+                events[2 * i + 1] = -t.seq;
+        }
+        qsort(events, 2 * PACED, sizeof(events[0]), compare_seq);
+        for (int i = 0; i < 2 * PACED; i++) {
+                under_way += events[i] > 0 ? 1 : -1;
+                most = MAX(most, under_way);
+        }
+        print_message("at most %d of %d partitions under way\n", most, PACED);
+        assert_in_range(most, 1, 400);
+}
+
+static void a_broker_that_does_not_answer_slows_a_drain_down_and_does_not_stop_it(void **state)
+{
+        int64_t began = clock_mono_ms();
+
+        (void)state;
+        paced_topic();
+        fake_broker_hold(broker(2), TOLD_UM, true);
+        drain_start(c, 3, -1, NULL, &seen);
+        while (seen.status.leaders_remaining > 0) {
+                drain_get(c, 3, &seen);
+                assert_true(clock_mono_ms() - began < DEADLINE_MS);
+        }
+        assert_int_not_equal(seen.status.state, DRAIN_DRAINED); /* broker 2 does not know yet */
+        /* 1,200 in steps of 100 each 50 ms, but for the first ones */
+        assert_true(clock_mono_ms() - began >= 400);
+        fake_broker_hold(broker(2), TOLD_UM, false);
+        fake_broker_release(broker(2));
+        drain_wait(c, 3, DRAIN_DRAINED, &seen);
 }
 
 /* The controller may be what stops next: then only its successor would tell the new leaders, after an
@@ -696,6 +768,8 @@ int main(int argc, char **argv)
                 TEST(the_old_leader_hears_of_it_and_stops_fetching),
                 TEST(the_new_leader_is_told_before_the_old_one),
                 TEST(a_thousand_partitions_drain_and_stay_led_in_sync_throughout),
+                TEST(few_partitions_are_on_their_way_to_a_new_leader_at_a_time),
+                TEST(a_broker_that_does_not_answer_slows_a_drain_down_and_does_not_stop_it),
                 TEST(it_is_not_called_drained_before_the_new_leaders_know),
                 TEST(stop_replica_is_acknowledged_before_the_isr_shrinks),
                 cmocka_unit_test_setup_teardown(
