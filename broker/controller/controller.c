@@ -336,6 +336,7 @@ static void fill_options(struct controller *c, const struct controller_options *
         c->o.request_timeout_ms = o->request_timeout_ms > 0 ? o->request_timeout_ms : 30000;
         c->o.retry_backoff_ms = o->retry_backoff_ms > 0 ? o->retry_backoff_ms : 100;
         c->o.stop_replica_timeout_ms = o->stop_replica_timeout_ms > 0 ? o->stop_replica_timeout_ms : 5000;
+        c->o.drain_take_up_ms = o->drain_take_up_ms > 0 ? o->drain_take_up_ms : 60000;
         if (c->o.leader_imbalance_check_ms <= 0)
                 c->o.leader_imbalance_check_ms = 300000;
         c->zk = o->zk;

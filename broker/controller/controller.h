@@ -67,7 +67,9 @@ struct controller_options {
         int32_t leader_imbalance_percentage; /* leader.imbalance.per.broker.percentage; 0 is zero */
         int64_t request_timeout_ms;          /* of a request to a broker, default 30000 */
         int64_t retry_backoff_ms;            /* between attempts of a request to a broker, default 100 */
-        int64_t stop_replica_timeout_ms;     /* R11: how long a drain waits for StopReplica, default 5000 */
+        int64_t drain_take_up_ms;        /* D12: how long a drain of an earlier controller waits for somebody
+                                            to ask on, default 60000 */
+        int64_t stop_replica_timeout_ms; /* R11: how long a drain waits for StopReplica, default 5000 */
 };
 
 struct controller_ops {

@@ -14,7 +14,6 @@
 #include "controller/leader_return.h"
 
 #define MAX_BYTES  (256 * 1024)
-#define TAKE_UP_MS 60000 /* how long a drain that an earlier controller knew may wait for its client */
 #define SWEEP_MS   1000
 #define MESSAGE_ID "664118af437f44b4a964450c687577a3"
 #define NO_PATH    (-2) /* neither the znode nor, perhaps, its parent is there */
@@ -522,7 +521,7 @@ static void sweep(struct controller *c, bool exact)
                         continue;
                 if (!b || !b->alive || b->epoch > h->items[i].epoch)
                         close_gone(c, i, b, exact);
-                else if (now_ms - h->active_since_ms > TAKE_UP_MS)
+                else if (now_ms - h->active_since_ms > c->o.drain_take_up_ms)
                         close_record(c, i, DRAIN_ENDED_LOST);
         }
 }

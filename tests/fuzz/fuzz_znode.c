@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "zk/znode.h"
+#include "zk/znode_drains.h"
 
 static void check_broker(const char *s, size_t len)
 {
@@ -82,6 +83,23 @@ static void check_config(const char *s, size_t len)
         znode_config_done(&c);
 }
 
+static void check_drains(const char *s, size_t len)
+{
+        cleanup_with(buf_donep) struct buf out = {};
+        struct znode_drains d, again;
+
+        if (znode_drains_decode(s, len, &d) < 0)
+                return;
+        FUZZ_CHECK(znode_drains_encode(d.items, d.n, &out) == 0);
+        if (znode_text_valid((const char *)out.data,
+                             out.len)) { /* a text may have been cut within a character */
+                FUZZ_CHECK(znode_drains_decode((const char *)out.data, out.len, &again) == 0);
+                FUZZ_CHECK(again.n == d.n);
+                znode_drains_done(&again);
+        }
+        znode_drains_done(&d);
+}
+
 static void check_small(const char *s, size_t len)
 {
         struct znode_controller controller;
@@ -117,7 +135,8 @@ static void check_path(const char *s, size_t len)
 }
 
 static void (*const checks[])(const char *s, size_t len) = {
-        check_broker, check_topic, check_state, check_partitions, check_config, check_small, check_path,
+        check_broker, check_topic, check_state, check_partitions,
+        check_config, check_small, check_path,  check_drains,
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -51,6 +51,7 @@ static void gate_wait(struct gate *g)
 
 int64_t fixture_stop_timeout_ms;
 int64_t fixture_rebalance_ms;
+int64_t fixture_take_up_ms;
 
 struct cluster *cluster_new(void)
 {
@@ -60,7 +61,7 @@ struct cluster *cluster_new(void)
 
         assert_non_null(c);
         fixture_stop_timeout_ms = 60000;
-        fixture_rebalance_ms = 0;
+        fixture_rebalance_ms = fixture_take_up_ms = 0;
         (void)snprintf(c->chroot, sizeof(c->chroot), "/cluster/%d", number++);
         (void)snprintf(connect, sizeof(connect), "%s%s", fixture_address(), c->chroot);
         c->admin = client_new_at(connect, 10000, 10000);
@@ -136,6 +137,7 @@ void node_start(struct cluster *c, int32_t id, enum node_kind kind)
                                                .auto_leader_rebalance = fixture_rebalance_ms > 0,
                                                .leader_imbalance_check_ms = fixture_rebalance_ms,
                                                .leader_imbalance_percentage = 10,
+                                               .drain_take_up_ms = fixture_take_up_ms,
                                                .stop_replica_timeout_ms = fixture_stop_timeout_ms};
 
                 assert_int_equal(controller_new(&o, NULL, &n->controller), 0);

@@ -31,6 +31,8 @@ extern int64_t fixture_stop_timeout_ms;
 /* auto.leader.rebalance.enable with this interval, in controllers started from now on; 0, and after
  * cluster_new(): off. */
 extern int64_t fixture_rebalance_ms;
+/* drain_take_up_ms; 0, and after cluster_new(): the default. */
+extern int64_t fixture_take_up_ms;
 struct cluster *cluster_new(void);
 void cluster_free(struct cluster *c);
 enum node_kind { NODE_BROKER, NODE_CONTROLLER, NODE_PROXIED };
