@@ -8,6 +8,7 @@
 #include "controller/controller.h"
 #include "controller_link.h"
 #include "dir_report.h"
+#include "handover_record.h"
 #include "log/log_manager.h"
 #include "net/net.h"
 #include "replica/replica_manager.h"
@@ -83,6 +84,7 @@ struct server {
         int32_t left_at_failure; /* leaders left when the last attempt failed */
         uint64_t attempt;        /* generation: an answer to an older attempt does not count */
         struct loop_timer *handover_timer;
+        struct handover_record handover;
 
         /* the end (takedown.c) */
         size_t step;

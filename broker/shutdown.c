@@ -43,6 +43,17 @@ static void tell_progress(struct server *s)
                          s->config->controlled_shutdown_max_retries);
 }
 
+static void record(struct server *s, const char *verdict, int32_t left)
+{
+        struct handover_end e = {.log_dirs = s->config->log_dirs,
+                                 .broker = s->config->broker_id,
+                                 .leaders_left = left,
+                                 .epoch = atomic_load(&s->broker_epoch),
+                                 .verdict = verdict};
+
+        handover_record_end(&s->handover, &e);
+}
+
 static void finish_handover(struct server *s, bool complete)
 {
         int32_t left = leaders_left(s);
@@ -57,6 +68,7 @@ static void finish_handover(struct server *s, bool complete)
                              "the controller "
                              "elects one",
                              SL_INT("leaders_left", left));
+        record(s, complete ? "drained" : "incomplete", left);
         server_take_down(s);
 }
 
@@ -66,6 +78,7 @@ static void attempt_failed(struct server *s, const char *why)
 {
         slog_warning("handover-attempt-failed", "an attempt to hand over leadership did not complete",
                      SL_STR("why", why), SL_INT("attempts_left", s->attempts_left));
+        handover_record_trouble(&s->handover, why);
         s->left_at_failure = leaders_left(s);
         s->retry_at_ms = loop_now_ms(s->control_loop) + s->config->controlled_shutdown_retry_backoff_ms;
         if (s->attempts_left <= 0)
@@ -196,6 +209,7 @@ void server_stop(struct server *s, const char *why)
         if (s->state == SERVER_HANDING_OVER) {
                 slog_warning("handover-cut-short", "told to stop again: the hand-over ends here",
                              SL_INT("leaders_left", leaders_left(s)));
+                record(s, "cut-short", leaders_left(s));
                 server_take_down(s);
                 return;
         }
@@ -207,6 +221,7 @@ void server_stop(struct server *s, const char *why)
         server_set_state(s, SERVER_HANDING_OVER);
         /* What is moved away now is not fetched any more, so that this broker stays out of the ISR (R9). */
         replica_manager_begin_shutdown(s->replicas);
+        handover_record_begin(&s->handover, why, leaders_left(s));
         s->attempts_left = s->config->controlled_shutdown_max_retries;
         s->lease_seen_ms = loop_now_ms(s->control_loop);
         loop_timer_arm(s->handover_timer, CHECK_MS, CHECK_MS);

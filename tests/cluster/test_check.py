@@ -21,6 +21,9 @@ class Base(ClusterCase):
         r = self.cluster.client("check", broker_id, "--json", "--endpoints", self.cluster.endpoints(), *args)
         return r.returncode, json.loads(r.stdout) if r.stdout else r.stderr
 
+    def drain(self, broker_id, **body):
+        return self.cluster.get_any().request("PUT", f"/v1/brokers/{broker_id}/drain", body)
+
     def delete_topic(self, topic):
         self.cluster.client("topics", "delete", "--topic", topic, "--bootstrap", self.cluster.bootstrap)
         c.wait_for(f"{topic} is gone", lambda: self.cluster.partitions(topic) == [])
@@ -235,7 +238,8 @@ class Records(Base):
 
     def test_a_stop_by_signal_has_a_record_too(self):
         b = self.cluster[3]
-        epoch = b.try_get("/v1/broker")["epoch"]
+        self.cluster.create_topic("signal", 6, 3)
+        epoch, led = b.try_get("/v1/broker")["epoch"], len(self.leaders(3))
         self.restart(b)
 
         def closed():
@@ -243,6 +247,11 @@ class Records(Base):
 
         (r,) = c.wait_for("the record is there", closed)
         self.assertEqual((r["verdict"], r["requested_by"]), ("drained", "controlled-shutdown"), r)
+        # and on the disk of its own host
+        own = json.loads((b.dir / "data" / "last-handover.json").read_text())
+        self.assertEqual((own["broker"], own["epoch"], own["verdict"], own["remaining"]), (3, epoch, "drained", 0), own)
+        self.assertEqual((own["initial"], own["moved"], own["reason"], own["why"]), (led, led, "Terminated", ""), own)
+        self.assertLess(own["started_at"], own["ended_at"])
 
 
 if __name__ == "__main__":
