@@ -253,6 +253,14 @@ static bool token_ok(const struct http_request *r)
         return differ == 0;
 }
 
+/* Decoded, a path would end at such a byte and pass for another one. */
+static bool holds_nul(const char *uri)
+{
+        const char *at = strstr(uri, "%00"), *query = strchr(uri, '?');
+
+        return at && (!query || at < query);
+}
+
 static void route(struct http_request *r)
 {
         if (r->refused) {
@@ -261,7 +269,7 @@ static void route(struct http_request *r)
                 return;
         }
         for (size_t i = 0; i < admin_n_routes; i++) {
-                if (!route_matches(&admin_routes[i], r->path, &r->id))
+                if (holds_nul(r->uri) || !route_matches(&admin_routes[i], r->path, &r->id))
                         continue;
                 (void)snprintf(r->allow + strlen(r->allow), sizeof(r->allow) - strlen(r->allow), "%s%s%s",
                                r->allow[0] ? ", " : "", admin_routes[i].method,
