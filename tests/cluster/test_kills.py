@@ -8,6 +8,7 @@ import collections
 import os
 import random
 import signal
+import struct
 import time
 import unittest
 
@@ -115,8 +116,10 @@ class Kills(ClusterCase):
             return False
 
     # --- what must hold ---
-    def assert_replicas_are_equal(self):
-        """Each replica has the very bytes of the others, however its segments are cut."""
+    def assert_replicas_are_equal(self, acked):
+        """Each replica has the very bytes of the others, however its segments are cut; and all that was acknowledged is
+        in them still, not only when it was read."""
+        there = 0
         for p in range(PARTITIONS):
             logs = []
             for b in self.cluster.brokers:
@@ -124,6 +127,17 @@ class Kills(ClusterCase):
                 logs.append(b"".join(s.read_bytes() for s in segments))
             self.assertGreater(len(logs[0]), 0)
             self.assertTrue(logs[0] == logs[1] == logs[2], (p, [len(x) for x in logs]))
+            there += self.count_records(logs[0])
+        self.assertEqual(there, acked)
+
+    @staticmethod
+    def count_records(log):
+        at = n = 0
+        while at < len(log):
+            (size,) = struct.unpack_from(">i", log, at + 8)
+            (records,) = struct.unpack_from(">i", log, at + 57)
+            at, n = at + 12 + size, n + records
+        return n
 
     def test_fifty_kills_under_load_lose_nothing(self):
         print(f"seed {SEED}", flush=True)
@@ -156,7 +170,7 @@ class Kills(ClusterCase):
         self.assertGreater(totals["acked"], KILLS * 100)
         self.assertLess(totals["max_latency_ms"], 30000, "a message waited for something that was lost")
         self.cluster.wait_in_sync()
-        self.assert_replicas_are_equal()
+        self.assert_replicas_are_equal(totals["acked"])
 
 
 if __name__ == "__main__":
