@@ -25,8 +25,13 @@ class Configs(ClusterCase):
 
     def setUp(self):
         self.start_stopped()
-        self.zk = ZooKeeperClient(self.cluster.zookeeper)
-        self.addCleanup(self.zk.close)
+
+    @property
+    def zk(self):
+        """A session of its own for each question: nobody keeps one alive."""
+        client = ZooKeeperClient(self.cluster.zookeeper)
+        self.addCleanup(client.close)
+        return client
 
     def admin(self, broker_id=None):
         where = self.cluster[broker_id].address if broker_id else self.cluster.bootstrap.split(",")

@@ -9,10 +9,13 @@
 
 #include "golden.h"
 
+#include "wire/alter_configs.h"
 #include "wire/api_versions.h"
 #include "wire/cursor.h"
+#include "wire/describe_configs.h"
 #include "wire/fetch.h"
 #include "wire/find_coordinator.h"
+#include "wire/incremental_alter_configs.h"
 #include "wire/init_producer_id.h"
 #include "wire/list_offsets.h"
 #include "wire/metadata.h"
@@ -299,6 +302,67 @@ static void the_stray_bytes_of_librdkafka_are_ignored(void **state)
         assert_int_equal(r.topics.n, -1);
 }
 
+static void describe_configs_requests_with_and_without_names(void **state)
+{
+        struct describe_configs_request r;
+
+        READ_REQUEST(describe_configs_request, 4, "c", &r);
+        assert_int_equal(r.resources.n, 2);
+        assert_str(r.resources.items[0].configuration_keys.items[0], "retention.ms");
+        assert_int_equal(r.resources.items[1].resource_type, 4);
+        assert_int_equal(r.resources.items[1].configuration_keys.n, -1);
+        assert_true(r.include_synonyms);
+        assert_false(r.include_documentation);
+}
+
+static void describe_configs_responses_with_synonyms(void **state)
+{
+        struct describe_configs_response r;
+        const struct describe_configs_response_config *c;
+
+        READ_RESPONSE(describe_configs_response, 4, &r);
+        assert_int_equal(r.throttle_time_ms, 7);
+        c = &r.results.items[0].configs.items[0];
+        assert_str(c->value, "5000");
+        assert_int_equal(c->config_source, 1);
+        assert_int_equal(c->config_type, 5);
+        assert_int_equal(c->documentation.len, -1);
+        assert_str(c->synonyms.items[0].name, "log.retention.ms");
+        assert_int_equal(c->synonyms.items[0].source, 5);
+}
+
+static void alter_configs_requests(void **state)
+{
+        struct alter_configs_request r;
+
+        READ_REQUEST(alter_configs_request, 2, "c", &r);
+        assert_str(r.resources.items[0].resource_name, "orders");
+        assert_str(r.resources.items[0].configs.items[0].value, "5000");
+        assert_false(r.validate_only);
+}
+
+static void incremental_alter_configs_requests(void **state)
+{
+        struct incremental_alter_configs_request r;
+
+        READ_REQUEST(incremental_alter_configs_request, 1, "c", &r);
+        assert_int_equal(r.resources.n, 2);
+        assert_int_equal(r.resources.items[0].configs.items[1].config_operation, 1);
+        assert_int_equal(r.resources.items[0].configs.items[1].value.len, -1);
+        assert_int_equal(r.resources.items[1].resource_name.len, 0);
+        assert_true(r.validate_only);
+}
+
+static void incremental_alter_configs_responses(void **state)
+{
+        struct incremental_alter_configs_response r;
+
+        READ_RESPONSE(incremental_alter_configs_response, 1, &r);
+        assert_int_equal(r.responses.items[0].error_code, 40);
+        assert_str(r.responses.items[0].error_message, "bad");
+        assert_str(r.responses.items[0].resource_name, "orders");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -318,6 +382,11 @@ int main(void)
                 TEST(init_producer_id_requests),
                 TEST(find_coordinator_requests_with_several_keys),
                 TEST(list_offsets_requests),
+                TEST(describe_configs_requests_with_and_without_names),
+                TEST(describe_configs_responses_with_synonyms),
+                TEST(alter_configs_requests),
+                TEST(incremental_alter_configs_requests),
+                TEST(incremental_alter_configs_responses),
                 TEST(the_stray_bytes_of_librdkafka_are_ignored),
         };
 
