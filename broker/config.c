@@ -90,6 +90,11 @@ static const struct config_row rows[] = {
         {"controlled.shutdown.retry.backoff.ms", CONFIG_DURATION_MS, AT(controlled_shutdown_retry_backoff_ms),
          "5000", 0, DAY_MS, .help = "Wait between two attempts."},
 
+        {"drain.slot.lease.ms", CONFIG_DURATION_MS, AT(drain_slot_lease_ms), "600000", 1000, DAY_MS,
+         .help = "How long a broker keeps the cluster's one drain slot when nobody asks for its drain any "
+                 "more, and "
+                 "how long after it went down or came back before it is in sync."},
+
         {"replica.lag.time.max.ms", CONFIG_DURATION_MS, AT(replica_lag_time_max_ms), "30000", 100, DAY_MS,
          .help = "A follower that has not caught up for this long leaves the in-sync set."},
         {"replica.fetch.wait.max.ms", CONFIG_DURATION_MS, AT(replica_fetch_wait_max_ms), "500", 1, 60000,

@@ -18,6 +18,7 @@ struct broker_config {
         int32_t num_partitions, default_replication_factor, min_insync_replicas;
         bool auto_leader_rebalance, leadership_return;
         int64_t leader_imbalance_check_s;
+        int64_t drain_slot_lease_ms;
         int32_t leader_imbalance_percentage;
         bool auto_create_topics, unclean_leader_election, delete_topic_enable;
 

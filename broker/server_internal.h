@@ -81,6 +81,8 @@ struct server {
         bool attempt_in_flight;
         int64_t lease_seen_ms; /* there was a lease then */
         int64_t retry_at_ms;
+        int64_t slot_until_ms;   /* the drain slot is waited for until then */
+        char slot_holder[512];   /* who holds it, as last heard; "": nobody is waited for */
         int32_t left_at_failure; /* leaders left when the last attempt failed */
         uint64_t attempt;        /* generation: an answer to an older attempt does not count */
         struct loop_timer *handover_timer;

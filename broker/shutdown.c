@@ -18,6 +18,8 @@
 #define CHECK_MS            200
 #define NO_QUORUM_MS        10000
 #define CONTROLLED_SHUTDOWN 7
+#define SLOT_WAIT_MS        1000 /* a request that waits for the slot is answered by then */
+#define SLOT_PAUSE_MS       100
 
 struct shutdown_call {
         struct server *server;
@@ -36,6 +38,15 @@ static int32_t leaders_left(struct server *s)
  */
 static void tell_progress(struct server *s)
 {
+        if (s->slot_holder[0]) {
+                (void)sd_notifyf(0,
+                                 "EXTEND_TIMEOUT_USEC=15000000\nSTATUS=Waiting for the drain slot, at most "
+                                 "%lld s more: "
+                                 "held by %s",
+                                 (long long)MAX((s->slot_until_ms - loop_now_ms(s->control_loop)) / 1000, 0),
+                                 s->slot_holder);
+                return;
+        }
         (void)sd_notifyf(0,
                          "EXTEND_TIMEOUT_USEC=15000000\nSTATUS=Handing over: %d leader partitions left, "
                          "attempt %d of %d",
@@ -85,6 +96,34 @@ static void attempt_failed(struct server *s, const char *why)
                 finish_handover(s, false);
 }
 
+/* D3: another broker is being drained, or is not back yet. That costs no attempt; it is waited for as long as
+ * all attempts and the pauses after them may take together. */
+static void wait_for_slot(struct server *s, const struct controlled_shutdown_response *res)
+{
+        char holder[sizeof(s->slot_holder)];
+
+        (void)snprintf(holder, sizeof(holder), "%.*s", (int)MAX(res->slot_holder.len, 0),
+                       res->slot_holder.data ? res->slot_holder.data : "");
+        if (holder[0] == '\0')
+                (void)snprintf(holder, sizeof(holder), "another broker");
+        if (strcmp(holder, s->slot_holder) != 0) {
+                memcpy(s->slot_holder, holder, sizeof(holder));
+                slog_notice("handover-waits", "another broker holds the drain slot; waiting for it",
+                            SL_STR("holder", holder),
+                            SL_INT("seconds", (s->slot_until_ms - loop_now_ms(s->control_loop)) / 1000));
+        }
+        if (loop_now_ms(s->control_loop) >= s->slot_until_ms) {
+                slog_warning("handover-slot-held", "the drain slot did not get free in time",
+                             SL_STR("holder", holder));
+                finish_handover(s, false);
+                return;
+        }
+        s->attempts_left++;
+        s->left_at_failure = 0;
+        s->retry_at_ms = loop_now_ms(s->control_loop) + SLOT_PAUSE_MS;
+        tell_progress(s);
+}
+
 static void on_answer(int r, const void *response, struct arena *arena, void *userdata)
 {
         const struct controlled_shutdown_response *res = response;
@@ -96,6 +135,11 @@ static void on_answer(int r, const void *response, struct arena *arena, void *us
         if (c->attempt != s->attempt || s->state != SERVER_HANDING_OVER)
                 return;
         s->attempt_in_flight = false;
+        if (r >= 0 && res->error_code == KAFKA_OPERATION_NOT_ATTEMPTED) {
+                wait_for_slot(s, res);
+                return;
+        }
+        s->slot_holder[0] = '\0';
         if (r < 0) {
                 attempt_failed(s, r == -ENOENT ? "no controller is known" : strerror(-r));
         } else if (res->error_code == KAFKA_STALE_BROKER_EPOCH ||
@@ -127,6 +171,7 @@ static void try_handover(struct server *s)
         wire_init(api->request, &req);
         req.broker_id = s->config->broker_id;
         req.broker_epoch = atomic_load(&s->broker_epoch);
+        req.slot_wait_ms = SLOT_WAIT_MS;
         if (c) {
                 *c = (struct shutdown_call){.server = s, .attempt = s->attempt};
                 s->attempt_in_flight = true;
@@ -224,6 +269,9 @@ void server_stop(struct server *s, const char *why)
         handover_record_begin(&s->handover, why, leaders_left(s));
         s->attempts_left = s->config->controlled_shutdown_max_retries;
         s->lease_seen_ms = loop_now_ms(s->control_loop);
+        s->slot_until_ms =
+                s->lease_seen_ms + s->config->controlled_shutdown_max_retries *
+                                           MAX(s->config->controlled_shutdown_retry_backoff_ms, 1000);
         loop_timer_arm(s->handover_timer, CHECK_MS, CHECK_MS);
         try_handover(s);
 }

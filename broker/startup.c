@@ -117,6 +117,7 @@ static int start_controller(struct server *s)
                 .leader_imbalance_check_ms = c->leader_imbalance_check_s * 1000,
                 .leader_imbalance_percentage = c->leader_imbalance_percentage,
                 .delete_topic_disabled = !c->delete_topic_enable,
+                .slot_lease_ms = c->drain_slot_lease_ms,
         };
         struct controller_ops ops;
         int r;

@@ -7,9 +7,14 @@
 #include <string.h>
 
 static const char *const drain_states[N_CONTROLLER_DRAIN_STATES] = {
-        [CONTROLLER_NONE] = "none",       [CONTROLLER_DRAINING] = "draining",
-        [CONTROLLER_DRAINED] = "drained", [CONTROLLER_INCOMPLETE] = "incomplete",
-        [CONTROLLER_STALE] = "stale",     [CONTROLLER_CANCELLED] = "cancelled",
+        [CONTROLLER_NONE] = "none",
+        [CONTROLLER_DRAINING] = "draining",
+        [CONTROLLER_DRAINED] = "drained",
+        [CONTROLLER_INCOMPLETE] = "incomplete",
+        [CONTROLLER_STALE] = "stale",
+        [CONTROLLER_CANCELLED] = "cancelled",
+        [CONTROLLER_WAITING] = "waiting_for_slot",
+        [CONTROLLER_CLUSTER_STOP] = "cluster_stop",
 };
 
 static bool is_utf8(const char *text)
@@ -57,7 +62,8 @@ static int get_int(const json_t *o, const char *key, int64_t min, int64_t max, i
         return 0;
 }
 
-#define REQUIRED INT64_MIN
+#define REQUIRED    INT64_MIN
+#define MAX_WALL_MS INT64_C(100000000000000) /* some thousand years */
 
 static int get_int32(const json_t *o, const char *key, int32_t min, int64_t absent, int32_t *ret)
 {
@@ -137,6 +143,38 @@ static bool blames_zookeeper(const json_t *o)
                (error && strstr(error, "zookeeper"));
 }
 
+/* Only for people to read: what is odd in it is as if it were not there. */
+static void parse_slot(const json_t *o, const char *key, struct slot_info *ret)
+{
+        const json_t *v = json_object_get(o, key);
+        struct slot_info s = {.held = true};
+
+        *ret = (struct slot_info){0};
+        if (!json_is_object(v) || get_int32(v, "broker", 0, REQUIRED, &s.broker) < 0 ||
+            get_int(v, "epoch", DRAIN_UNKNOWN, INT64_MAX, DRAIN_UNKNOWN, &s.epoch) < 0 ||
+            get_int(v, "since_ms", 0, MAX_WALL_MS, 0, &s.since_ms) < 0 ||
+            get_int(v, "expires_ms", 0, MAX_WALL_MS, 0, &s.expires_ms) < 0 ||
+            get_text(v, "drain_id", s.drain_id, sizeof(s.drain_id)) < 0 ||
+            get_text(v, "state", s.state, sizeof(s.state)) < 0)
+                return;
+        *ret = s;
+}
+
+void api_parse_holder(const char *body, size_t len, struct slot_info *ret)
+{
+        cleanup_with(json_decrefp) json_t *o = load_object(body, len);
+
+        parse_slot(o, "holder", ret);
+}
+
+int api_parse_slot(const json_t *o, struct slot_info *ret)
+{
+        const json_t *v = json_object_get(o, "slot");
+
+        parse_slot(o, "slot", ret);
+        return ret->held || json_is_null(v) ? 0 : -EBADMSG;
+}
+
 int api_parse_drain(const char *body, size_t len, int32_t broker,
                     struct blocked_partition blocked[BLOCKED_MAX], struct drain_answer *ret)
 {
@@ -147,6 +185,7 @@ int api_parse_drain(const char *body, size_t len, int32_t broker,
 
         if (!o || parse_state(o, &a.state) < 0)
                 return -EBADMSG;
+        parse_slot(o, "slot", &a.slot);
         absent = a.state == CONTROLLER_NONE || a.state == CONTROLLER_STALE ? 0 : REQUIRED;
         if (get_int32(o, "broker", 0, REQUIRED, &a.broker) < 0 || a.broker != broker ||
             get_int32(o, "leaders_remaining", 0, absent, &a.remaining) < 0 ||
@@ -240,5 +279,9 @@ char *api_format_ask(const struct drain_ask *ask)
         o = json_pack("{s:I, s:s, s:s, s:s, s:I}", "epoch", (json_int_t)ask->epoch, "drain_id", id, "reason",
                       reason, "requested_by", by, "deadline_ms",
                       (json_int_t)MAX(ask->deadline_ms, INT64_C(1)));
+        if (o && ask->replace && json_object_set_new(o, "replace", json_true()) < 0)
+                return NULL;
+        if (o && ask->cluster_stop && json_object_set_new(o, "cluster_shutdown", json_true()) < 0)
+                return NULL;
         return o ? json_dumps(o, JSON_COMPACT) : NULL;
 }

@@ -18,3 +18,7 @@ char *api_format_ask(const struct drain_ask *ask);
 /* Copy as much of @text as fits @size bytes without cutting a character. What is not UTF-8 becomes '?',
  * control characters become spaces. */
 void text_copy(char *out, size_t size, const char *text);
+/* Who holds the slot: of a refusal's body, and the member `slot` of an answer. Not held when it does not say.
+ */
+void api_parse_holder(const char *body, size_t len, struct slot_info *ret);
+int api_parse_slot(const json_t *o, struct slot_info *ret) must_check; /* -EBADMSG: it is no such member */

@@ -81,6 +81,7 @@ static bool is_success(int status)
 /* Memory that results point into; lives on the stack of on_reply(). */
 struct room {
         char base[320], code[64], message[768];
+        struct slot_info slot;
         struct drain_answer drain;
         struct broker_answer broker;
         struct blocked_partition blocked[BLOCKED_MAX];
@@ -129,6 +130,12 @@ static void read_refusal(const struct controller_call *call, const struct http_r
         (void)snprintf(room->message, sizeof(room->message), "%s answers %d %s%s%s", room->base,
                        reply->status, room->code, said[0] ? ": " : "", said);
         res->zookeeper_down = strstr(room->code, "zookeeper") != NULL;
+        res->drain_ended = strcmp(room->code, "drain_ended") == 0;
+        res->slot_held = strcmp(room->code, "slot_held") == 0;
+        api_parse_holder(reply->body, reply->body_len, &room->slot);
+        res->slot = &room->slot;
+        if (res->slot_held) /* it says it all, and it is no failure */
+                text_copy(room->message, sizeof(room->message), said);
         /* Any web server answers 404: only the API's own says that the broker is unknown (L1, L3). */
         if (reply->status == 404 && call->want == WANT_DRAIN && strcmp(room->code, "unknown_broker") != 0)
                 res->error = -EBADMSG;
@@ -188,20 +195,40 @@ static int start(struct controller_client *c, const char *method, const char *ur
         return 0;
 }
 
+/* Whatever somebody chose as an id, in a URL. */
+static void url_escape(const char *text, char *out, size_t size)
+{
+        size_t n = 0;
+
+        for (const char *p = text; *p && n + 4 < size; p++) {
+                unsigned char b = (unsigned char)*p;
+                bool plain = (b >= 'a' && b <= 'z') || (b >= 'A' && b <= 'Z') || (b >= '0' && b <= '9') ||
+                             b == '-' || b == '_' || b == '.' || b == '~';
+
+                if (plain)
+                        out[n++] = *p;
+                else
+                        n += (size_t)snprintf(out + n, size - n, "%%%02X", b);
+        }
+        out[n] = '\0';
+}
+
 int controller_call_drain(struct controller_client *c, enum drain_call call, const char *base, int32_t broker,
                           const struct drain_ask *ask, controller_result_fn fn, void *userdata,
                           struct controller_call **ret)
 {
         struct controller_call proto = {.want = WANT_DRAIN, .broker = broker, .fn = fn, .userdata = userdata};
         cleanup_with(freep) char *body = NULL;
-        char url[512];
+        char url[512 + 3 * DRAIN_TEXT_MAX], id[3 * DRAIN_TEXT_MAX];
 
         if (call == DRAIN_CALL_PUT) {
                 body = api_format_ask(ask);
                 if (!body)
                         return -ENOMEM;
         }
-        (void)snprintf(url, sizeof(url), "%s/v1/brokers/%" PRId32 "/drain", base, broker);
+        url_escape(call == DRAIN_CALL_GET && ask ? ask->drain_id : "", id, sizeof(id));
+        (void)snprintf(url, sizeof(url), "%s/v1/brokers/%" PRId32 "/drain%s%s", base, broker,
+                       id[0] ? "?drain_id=" : "", id);
         return start(c, drain_calls[call].method, url, body, &proto, ret);
 }
 

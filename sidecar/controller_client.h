@@ -23,6 +23,14 @@ struct blocked_partition {
         char reason[64]; /* "no_other_in_sync_replica" … (D5) */
 };
 
+/* Who holds the cluster's drain slot (D3). */
+struct slot_info {
+        bool held;
+        int32_t broker;
+        int64_t epoch, since_ms, expires_ms; /* wall clock */
+        char drain_id[DRAIN_TEXT_MAX], state[32];
+};
+
 struct drain_answer {
         int32_t broker, controller; /* controller: -1 if not told */
         int64_t epoch, generation;  /* DRAIN_UNKNOWN if not told */
@@ -30,6 +38,7 @@ struct drain_answer {
         enum controller_drain_state state;
         int32_t remaining, moved, rf1_led, blocked_total;
         bool zookeeper_down; /* the counts are from memory */
+        struct slot_info slot;
         size_t n_blocked;
         const struct blocked_partition *blocked;
 };
@@ -52,9 +61,11 @@ struct cluster_answer {
 };
 
 struct controller_result {
-        int error;           /* no reply, or one that is not of the API: -errno */
-        int http_status;     /* 0 without a reply */
-        bool zookeeper_down; /* a refusal that blames ZooKeeper */
+        int error;                   /* no reply, or one that is not of the API: -errno */
+        int http_status;             /* 0 without a reply */
+        bool zookeeper_down;         /* a refusal that blames ZooKeeper */
+        bool slot_held, drain_ended; /* refusals (D3); @slot says who has it */
+        const struct slot_info *slot;
         const char *message; /* for people: why not; "" when all is well */
         const char *base;    /* base URL that answered, after redirects */
         /* exactly one is set when error is 0 and the status says success */
@@ -70,6 +81,8 @@ struct drain_ask { /* body of a PUT */
         const char *drain_id, *reason, *requested_by;
         int64_t epoch;       /* DRAIN_UNKNOWN: whichever is registered */
         int64_t deadline_ms; /* from now */
+        bool replace;        /* take the slot from whoever holds it; with a reason */
+        bool cluster_stop;   /* D8 */
 };
 
 int controller_client_new(struct loop *loop, const struct http_limits *limits, const char *token,
@@ -81,8 +94,9 @@ DEFINE_FREEP(struct controller_client, controller_client_free)
 /* "host:port", "http://host:port" or "https://host:port/" as "scheme://host:port". -EINVAL, -ENAMETOOLONG. */
 int endpoint_normalise(const char *text, char *out, size_t size) must_check;
 
-/* Each calls @fn exactly once, later, unless cancelled. @ask: for DRAIN_CALL_PUT only. A 409 whose body is
- * this broker's own drain under another id is handed over as an answer: one joins it (D1). -ENOMEM, -EINVAL.
+/* Each calls @fn exactly once, later, unless cancelled. @ask: for DRAIN_CALL_PUT, and for the id of a GET by
+ * who drains (NULL: somebody else). A 409 whose body is this broker's own drain under another id is handed
+ * over as an answer: one joins it (D1). -ENOMEM, -EINVAL.
  */
 int controller_call_drain(struct controller_client *c, enum drain_call call, const char *base, int32_t broker,
                           const struct drain_ask *ask, controller_result_fn fn, void *userdata,

@@ -8,7 +8,7 @@
 #define BIT(s) (UINT32_C(1) << (s))
 #define ENDINGS                                                                                              \
         (BIT(DRAIN_INCOMPLETE) | BIT(DRAIN_NO_CONTROLLER) | BIT(DRAIN_STALE) | BIT(DRAIN_UNKNOWN_BROKER) |   \
-         BIT(DRAIN_BROKER_GONE) | BIT(DRAIN_SKIPPED) | BIT(DRAIN_ABORTED))
+         BIT(DRAIN_BROKER_GONE) | BIT(DRAIN_SKIPPED) | BIT(DRAIN_ABORTED) | BIT(DRAIN_CLUSTER_STOP))
 #define ANEW (BIT(DRAIN_REQUESTING) | BIT(DRAIN_UNDOING))
 
 enum kind { IDLE, ACTIVE, ENDED };
@@ -20,7 +20,10 @@ static const struct {
         uint32_t next;   /* allowed next states */
 } states[N_DRAIN_PHASES] = {
         [DRAIN_IDLE] = {"idle", IDLE, 75, ANEW},
-        [DRAIN_REQUESTING] = {"requesting", ACTIVE, 75, ENDINGS | BIT(DRAIN_DRAINING) | BIT(DRAIN_UNDOING)},
+        [DRAIN_REQUESTING] = {"requesting", ACTIVE, 75,
+                              ENDINGS | BIT(DRAIN_WAITING) | BIT(DRAIN_DRAINING) | BIT(DRAIN_UNDOING)},
+        [DRAIN_WAITING] = {"waiting_for_slot", ACTIVE, 75,
+                           ENDINGS | BIT(DRAIN_REQUESTING) | BIT(DRAIN_DRAINING) | BIT(DRAIN_UNDOING)},
         [DRAIN_DRAINING] = {"draining", ACTIVE, 75,
                             ENDINGS | BIT(DRAIN_REQUESTING) | BIT(DRAIN_CONFIRMING) | BIT(DRAIN_UNDOING)},
         [DRAIN_CONFIRMING] = {"confirming", ACTIVE, 75,
@@ -36,6 +39,7 @@ static const struct {
         [DRAIN_BROKER_GONE] = {"broker-gone", ENDED, 76, ANEW},
         [DRAIN_ABORTED] = {"aborted", ENDED, 75, ANEW},
         [DRAIN_SKIPPED] = {"skipped", ENDED, 75, ANEW},
+        [DRAIN_CLUSTER_STOP] = {"cluster-stop", ENDED, 0, ANEW},
 };
 
 /* What an HTTP status other than success means to a drain (L3). Not listed: to be tried again elsewhere. */
@@ -157,8 +161,10 @@ static void start_round(struct drain *d, struct drain_effects *fx)
                 return;
         }
         /* R27: incomplete means wait and ask again. PUT is idempotent (D1), so asking again is free. */
-        if (d->state == DRAIN_REQUESTING || d->controller_state == CONTROLLER_INCOMPLETE)
+        if (d->state == DRAIN_REQUESTING || d->state == DRAIN_WAITING || d->ask_anew ||
+            d->controller_state == CONTROLLER_INCOMPLETE)
                 call = DRAIN_CALL_PUT;
+        d->ask_anew = false;
         start_call(d, call, fx);
         ask_broker(d, fx);
 }
@@ -309,6 +315,8 @@ static int64_t pause_after_round(struct drain *d, uint32_t random)
 {
         if (d->failures > 0)
                 return d->backoff_ms;
+        if (d->state == DRAIN_WAITING) /* several may wait: not all in step */
+                return d->params.poll_ms + (int64_t)(random % (uint32_t)d->params.poll_ms);
         if (d->state != DRAIN_DRAINING || d->controller_state != CONTROLLER_INCOMPLETE)
                 return d->params.poll_ms;
         /* Asking again makes the controller look at every partition again: not at the pace of a poll. */
@@ -408,13 +416,15 @@ static void on_answer(struct drain *d, const struct drain_event *ev, int64_t now
         } else if (state == CONTROLLER_STALE ||
                    (d->epoch != DRAIN_UNKNOWN && ev->controller.epoch > d->epoch)) {
                 end(d, DRAIN_STALE, DRAIN_WHY_NONE, now_ms, fx);
+        } else if (state == CONTROLLER_CLUSTER_STOP) {
+                end(d, DRAIN_CLUSTER_STOP, DRAIN_WHY_NONE, now_ms, fx);
         } else if (was_cancelled(d, call, ev)) {
                 end(d, DRAIN_ABORTED, DRAIN_WHY_CANCELLED, now_ms, fx);
-        } else if (state == CONTROLLER_NONE || state == CONTROLLER_CANCELLED) {
+        } else if (state == CONTROLLER_NONE || state == CONTROLLER_CANCELLED || state == CONTROLLER_WAITING) {
                 request_again(d, call, ev->random, fx);
         } else {
                 note_counts(d, ev, now_ms);
-                if (d->state == DRAIN_REQUESTING) {
+                if (d->state == DRAIN_REQUESTING || d->state == DRAIN_WAITING) {
                         set_state(d, DRAIN_DRAINING);
                         if (!d->broker_asked)
                                 ask_broker(d, fx);
@@ -450,6 +460,20 @@ static void on_refused(struct drain *d, enum drain_call call, uint32_t random, i
         }
 }
 
+/* D3: nothing failed; it is somebody else's turn. The deadline goes on meanwhile (L2). */
+static void on_slot_held(struct drain *d, int64_t now_ms)
+{
+        d->contact_ms = now_ms;
+        d->failures = d->tried = 0;
+        d->backoff_ms = 0;
+        d->zookeeper_down = false;
+        d->why = DRAIN_WHY_SLOT;
+        if (d->state == DRAIN_DRAINING || d->state == DRAIN_CONFIRMING)
+                set_state(d, DRAIN_REQUESTING); /* we had it, and it was taken from us */
+        if (d->state == DRAIN_REQUESTING)
+                set_state(d, DRAIN_WAITING);
+}
+
 static void on_refusal(struct drain *d, const struct drain_event *ev, int64_t now_ms,
                        struct drain_effects *fx)
 {
@@ -459,7 +483,11 @@ static void on_refusal(struct drain *d, const struct drain_event *ev, int64_t no
 
         d->call = DRAIN_CALL_NONE;
         d->http_status = ev->http_status;
-        if (meaning == MEANS_RETRY) {
+        if (ev->slot_held && d->state != DRAIN_UNDOING) {
+                on_slot_held(d, now_ms);
+        } else if (ev->drain_ended && d->state != DRAIN_UNDOING) {
+                end(d, DRAIN_ABORTED, DRAIN_WHY_CANCELLED, now_ms, fx);
+        } else if (meaning == MEANS_RETRY) {
                 d->zookeeper_down |= ev->zookeeper_down;
                 retry_elsewhere(d, call, ev->random, fx);
                 set_trouble(d, d->zookeeper_down ? DRAIN_WHY_ZOOKEEPER : DRAIN_WHY_NO_CONTROLLER);

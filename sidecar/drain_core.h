@@ -19,6 +19,8 @@
  *                  410            -> stale     404 -> unknown_broker       (L3, D2: nothing is left to do)
  *                  broker exited  -> broker_gone     SIGTERM -> skipped
  *                  UNDO           -> undoing --> aborted   (also from idle and from the ended states)
+ *                  cluster stop   -> cluster_stop          (D8: nothing is moved, nobody waits)
+ *   requesting -- another broker holds the slot (D3) --> waiting_for_slot -- granted --> draining
  */
 #pragma once
 
@@ -32,6 +34,7 @@
 enum drain_phase {
         DRAIN_IDLE,
         DRAIN_REQUESTING,
+        DRAIN_WAITING,
         DRAIN_DRAINING,
         DRAIN_CONFIRMING,
         DRAIN_UNDOING,
@@ -43,6 +46,7 @@ enum drain_phase {
         DRAIN_BROKER_GONE,
         DRAIN_ABORTED,
         DRAIN_SKIPPED,
+        DRAIN_CLUSTER_STOP,
         N_DRAIN_PHASES
 };
 
@@ -60,6 +64,7 @@ enum drain_why {
         DRAIN_WHY_UNDONE,
         DRAIN_WHY_UNDO_FAILED,
         DRAIN_WHY_TERMINATED,
+        DRAIN_WHY_SLOT,
         N_DRAIN_WHYS
 };
 
@@ -73,6 +78,8 @@ enum controller_drain_state {
         CONTROLLER_INCOMPLETE, /* nothing more can be moved at present */
         CONTROLLER_STALE,
         CONTROLLER_CANCELLED,
+        CONTROLLER_WAITING,      /* it has asked, another broker holds the slot */
+        CONTROLLER_CLUSTER_STOP, /* all brokers stop: nothing is moved, nobody waits (D8) */
         N_CONTROLLER_DRAIN_STATES
 };
 
@@ -112,6 +119,8 @@ struct drain_event {
         int endpoint; /* controller events: index of the endpoint that answered; -1: the one that was asked */
         int http_status;
         bool zookeeper_down;
+        bool slot_held;   /* a refusal: another broker holds the slot (D3) */
+        bool drain_ended; /* a refusal: the drain with our id is over */
         int64_t epoch;
         struct { /* the controller's view */
                 enum controller_drain_state state;
@@ -153,6 +162,7 @@ struct drain {
         int n_endpoints, endpoint, tried;
         enum drain_call call; /* in flight, DRAIN_CALL_NONE: none */
         bool broker_asked;    /* in flight */
+        bool ask_anew;        /* the next round asks for the drain again: what is asked for has changed */
         bool zookeeper_down;  /* as last heard */
         int http_status;      /* of the last refusal */
         int failures;         /* controller calls that failed since the last answer */

@@ -30,7 +30,7 @@ static const struct event skipped = {"drain-skipped", "8d48079f4b1349dda9a23fe0b
 static const struct event *const endings[N_DRAIN_PHASES] = {
         [DRAIN_DRAINED] = &drained,   [DRAIN_INCOMPLETE] = &incomplete,  [DRAIN_NO_CONTROLLER] = &incomplete,
         [DRAIN_STALE] = &nothing,     [DRAIN_UNKNOWN_BROKER] = &nothing, [DRAIN_BROKER_GONE] = &gone,
-        [DRAIN_ABORTED] = &cancelled, [DRAIN_SKIPPED] = &skipped,
+        [DRAIN_ABORTED] = &cancelled, [DRAIN_SKIPPED] = &skipped,        [DRAIN_CLUSTER_STOP] = &nothing,
 };
 
 static void emit(const struct event *e, const struct drain_status *s)

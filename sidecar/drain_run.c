@@ -29,6 +29,7 @@ struct drain_run {
         bool broker_mute;  /* it is registered without an admin listener */
         struct broker_answer answered;
 
+        bool replace, cluster_stop;
         int64_t started_real_ms, ended_real_ms;
         struct drain_status status;
         char broker_message[256]; /* why the broker itself does not answer */
@@ -65,6 +66,8 @@ static int start_controller_call(struct drain_run *run, enum drain_call call)
                 .requested_by = run->status.requested_by,
                 .epoch = run->core.epoch,
                 .deadline_ms = drain_limit_ms(&run->core) - clock_mono_ms(),
+                .replace = run->replace && run->core.state == DRAIN_WAITING,
+                .cluster_stop = run->cluster_stop,
         };
 
         if (run->broker < 0) {
@@ -158,6 +161,7 @@ static void note_drain_answer(struct drain_run *run, const struct drain_answer *
         if (exists && a->state != CONTROLLER_CANCELLED)
                 text_copy(run->status.drain_id, sizeof(run->status.drain_id), a->drain_id);
         run->status.controller = a->controller;
+        run->status.slot = a->slot;
         run->status.n_blocked = a->n_blocked;
         if (a->n_blocked > 0)
                 memcpy(run->status.blocked, a->blocked, a->n_blocked * sizeof(a->blocked[0]));
@@ -187,6 +191,10 @@ static void on_controller(const struct controller_result *res, void *userdata)
         } else {
                 ev.type = DRAIN_EV_CONTROLLER_REFUSAL;
                 ev.zookeeper_down = res->zookeeper_down;
+                ev.slot_held = res->slot_held;
+                ev.drain_ended = res->drain_ended;
+                if (res->slot_held && res->slot)
+                        run->status.slot = *res->slot;
         }
         feed(run, &ev);
 }
@@ -368,6 +376,18 @@ static int name_drain(struct drain_run *run, const struct drain_job *job)
         return r;
 }
 
+/* D1: the drain in progress is the one that is asked for; but it may be asked for with more force now. */
+static int join(struct drain_run *run, const struct drain_job *job)
+{
+        if (job->cluster_stop && !run->cluster_stop)
+                run->core.ask_anew = true;
+        if (job->replace && job->reason && job->reason[0] != '\0')
+                text_copy(run->status.reason, sizeof(run->status.reason), job->reason);
+        run->replace |= job->replace;
+        run->cluster_stop |= job->cluster_stop;
+        return 0;
+}
+
 int drain_run_start(struct drain_run *run, const struct drain_job *job)
 {
         struct drain_event ev = {.type = DRAIN_EV_START, .epoch = job->epoch};
@@ -376,12 +396,14 @@ int drain_run_start(struct drain_run *run, const struct drain_job *job)
         if (run->query)
                 return -EBUSY;
         if (drain_phase_is_active(run->core.state) && run->core.state != DRAIN_UNDOING)
-                return 0;
+                return join(run, job);
         if (run->core.state == DRAIN_UNDOING)
                 return -EBUSY; /* its DELETE is on its way: what was asked for last must not overtake it */
         r = name_drain(run, job);
         if (r < 0)
                 return r;
+        run->replace = job->replace;
+        run->cluster_stop = job->cluster_stop;
         run->status.controller = -1;
         run->ended_real_ms = 0;
         run->started_real_ms = job->started_real_ms > 0 ? job->started_real_ms : clock_real_ms();
@@ -422,7 +444,7 @@ static void describe(struct drain_run *run, struct drain_status *s)
         if (s->why == DRAIN_WHY_BROKER_SILENT)
                 (void)snprintf(s->message, sizeof(s->message), "%s: %s", drain_why_text(s->why),
                                run->broker_message);
-        else if (s->why == DRAIN_WHY_NONE)
+        else if (s->why == DRAIN_WHY_NONE || s->state == DRAIN_WAITING)
                 s->message[0] = '\0';
         else if (s->message[0] == '\0' || (drain_phase_is_ended(s->state) && s->why != DRAIN_WHY_REFUSED &&
                                            s->why != DRAIN_WHY_NO_CONTROLLER))

@@ -117,6 +117,15 @@ static json_t *time_to_json(int64_t real_ms)
         return json_string(text);
 }
 
+static json_t *slot_to_json(const struct slot_info *s)
+{
+        if (!s->held)
+                return json_null();
+        return json_pack("{s:i, s:I, s:s, s:s, s:I, s:I}", "broker", (int)s->broker, "epoch",
+                         (json_int_t)s->epoch, "drain_id", s->drain_id, "state", s->state, "since_ms",
+                         (json_int_t)s->since_ms, "expires_ms", (json_int_t)s->expires_ms);
+}
+
 /* A failed set shows as the return value: every value is checked by jansson for NULL. */
 static int set(json_t *o, const char *key, json_t *v)
 {
@@ -140,6 +149,7 @@ static int fill_json(const struct drain_status *s, json_t *o)
         bad |= set(o, "verdict", verdict ? json_string(verdict) : json_null());
         bad |= set(o, "why", json_string(drain_why_name(s->why)));
         bad |= set(o, "blocked", blocked_to_json(s));
+        bad |= set(o, "slot", slot_to_json(&s->slot));
         bad |= set(o, "rate", json_real((double)s->rate_milli / 1000.0));
         bad |= set(o, "seconds", json_real((double)s->elapsed_ms / 1000.0));
         bad |= set(o, "deadline_in_seconds", json_real((double)s->deadline_in_ms / 1000.0));
@@ -240,8 +250,8 @@ int drain_status_from_json(const json_t *o, struct drain_status *ret)
         }
         ret->stalled = json_is_true(json_object_get(o, "stalled"));
         ret->may_extend = json_is_true(json_object_get(o, "may_extend"));
-        if (read_ints(o, ret) < 0 || read_blocked(o, ret) < 0 || read_ms(o, "rate", &ret->rate_milli) < 0 ||
-            read_ms(o, "seconds", &ret->elapsed_ms) < 0 ||
+        if (read_ints(o, ret) < 0 || api_parse_slot(o, &ret->slot) < 0 || read_blocked(o, ret) < 0 ||
+            read_ms(o, "rate", &ret->rate_milli) < 0 || read_ms(o, "seconds", &ret->elapsed_ms) < 0 ||
             read_ms(o, "deadline_in_seconds", &ret->deadline_in_ms) < 0 ||
             read_time(o, "started_at", &ret->started_real_ms) < 0 ||
             read_time(o, "ended_at", &ret->ended_real_ms) < 0)
@@ -272,6 +282,30 @@ static void add(struct line *l, const char *fmt, ...)
                 l->at += used;
                 l->left -= used;
         }
+}
+
+/* Who has it, since when, and when it ends at the latest (D3). */
+static void add_holder(struct line *l, const struct slot_info *s)
+{
+        char since[32], until[32];
+
+        if (!s->held)
+                return;
+        format_time_utc(s->since_ms, since);
+        format_time_utc(s->expires_ms, until);
+        add(l, "held by broker %" PRId32 " (%s since %.8s, at most until %.8sZ)", s->broker, s->state,
+            since + 11, until + 11);
+}
+
+static void add_waiting(struct line *l, const struct drain_status *s)
+{
+        add(l, "Waiting for the drain slot");
+        if (s->slot.held)
+                add(l, ", ");
+        add_holder(l, &s->slot);
+        add(l, " (deadline in %" PRId64 " s)", MAX(s->deadline_in_ms, INT64_C(0)) / 1000);
+        if (s->message[0] != '\0')
+                add(l, "; %s", s->message);
 }
 
 static void add_progress(struct line *l, const struct drain_status *s)
@@ -315,6 +349,9 @@ static void add_verdict(struct line *l, const struct drain_status *s)
                 else
                         add(l, "%" PRId32 " leader partitions not moved", s->remaining);
                 break;
+        case DRAIN_CLUSTER_STOP:
+                add(l, "The whole cluster stops: nothing is moved");
+                break;
         case DRAIN_STALE:
                 add(l, "Nothing to drain: the broker has restarted since");
                 break;
@@ -332,6 +369,10 @@ static void add_verdict(struct line *l, const struct drain_status *s)
                 add(l, "; %" PRId32 " with a single replica stay%s", s->rf1_led, s->rf1_led == 1 ? "s" : "");
         if (s->message[0] != '\0')
                 add(l, "; %s", s->message);
+        if (s->why == DRAIN_WHY_SLOT && s->slot.held) {
+                add(l, ": ");
+                add_holder(l, &s->slot);
+        }
         if (s->n_blocked > 0 && s->remaining > 0)
                 add(l, "; [%s,%" PRId32 "] %s", s->blocked[0].topic, s->blocked[0].partition,
                     s->blocked[0].reason);
@@ -343,7 +384,11 @@ void drain_status_line(const struct drain_status *s, char *out, size_t size)
 
         out[0] = '\0';
         if (s->state == DRAIN_IDLE)
-                add(&l, "No drain");
+                add(&l, s->slot.held ? "No drain; the drain slot is " : "No drain");
+        if (s->state == DRAIN_IDLE)
+                add_holder(&l, &s->slot);
+        else if (s->state == DRAIN_WAITING)
+                add_waiting(&l, s);
         else if (s->state == DRAIN_UNDOING)
                 add(&l, "Undoing the drain%s%s", s->message[0] ? "; " : "", s->message);
         else if (drain_phase_is_ended(s->state))

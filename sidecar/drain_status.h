@@ -3,7 +3,7 @@
  *
  * Members of the JSON object (docs/events.md): drain_id broker epoch state verdict why message remaining
  * initial moved leaders rf1_led blocked blocked_total controller rate seconds deadline_in_seconds stalled
- * reason requested_by started_at ended_at. A count that is not known is null, never 0 (L1). */
+ * reason requested_by started_at ended_at slot. A count that is not known is null, never 0 (L1). */
 #pragma once
 
 #include <jansson.h>
@@ -26,6 +26,7 @@ struct drain_status {
         int64_t started_real_ms, ended_real_ms; /* wall clock; 0: not yet */
         int failures;
         bool stalled, may_extend;
+        struct slot_info slot; /* who holds the cluster's drain slot, as last heard */
         size_t n_blocked;
         struct blocked_partition blocked[BLOCKED_MAX];
 };

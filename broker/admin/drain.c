@@ -57,6 +57,14 @@ static json_t *reasons_json(const struct drain_status *s)
         return o;
 }
 
+static json_t *holder_json(const struct slot_holder *h)
+{
+        return json_pack("{s:i, s:I, s:s, s:s, s:I, s:I, s:s, s:s}", "broker", (int)h->broker, "epoch",
+                         (json_int_t)h->epoch, "drain_id", h->drain_id, "state", slot_state_name(h->state),
+                         "since_ms", (json_int_t)h->since_ms, "expires_ms", (json_int_t)h->expires_ms,
+                         "reason", h->reason, "requested_by", h->requested_by);
+}
+
 static json_t *status_json(const struct drain_status *s)
 {
         json_t *o = json_pack("{s:i, s:I, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:b, s:b}",
@@ -79,9 +87,28 @@ static json_t *status_json(const struct drain_status *s)
         (void)json_object_set_new(o, "blocked", blocked_list(s->blocked, s->n_blocked));
         (void)json_object_set_new(o, "by_reason", reasons_json(s));
         (void)json_object_set_new(o, "rf1", blocked_list(s->single, s->n_single));
+        (void)json_object_set_new(o, "slot", s->holder ? holder_json(s->holder) : json_null());
+        if (s->ended)
+                (void)json_object_set_new(o, "error", json_string("drain_ended"));
         if (!s->zookeeper_available)
                 (void)json_object_set_new(o, "error", json_string("zookeeper_unavailable"));
         return o;
+}
+
+/* D3: machine-readable, and in a form with which HTTP clients that know nothing of us come back later. */
+static void reply_held(struct http_request *r, const struct drain_status *s)
+{
+        char message[SLOT_HOLDER_TEXT_SIZE + 64], holder[SLOT_HOLDER_TEXT_SIZE];
+        json_t *o;
+
+        if (s->holder)
+                slot_holder_text(s->holder, holder);
+        (void)snprintf(message, sizeof(message), "one broker is drained at a time; the slot is held by %s",
+                       s->holder ? holder : "another broker");
+        o = json_pack("{s:s, s:s, s:i, s:s, s:I, s:o}", "error", "slot_held", "message", message, "broker",
+                      (int)s->broker_id, "state", drain_state_name(DRAIN_WAITING), "since_ms",
+                      (json_int_t)s->since_ms, "holder", s->holder ? holder_json(s->holder) : json_null());
+        http_reply_json(r, MHD_HTTP_TOO_MANY_REQUESTS, o);
 }
 
 static void on_drain(int16_t error, const struct drain_status *s, void *userdata)
@@ -95,6 +122,12 @@ static void on_drain(int16_t error, const struct drain_status *s, void *userdata
                                  "no broker with that id is registered: there is nothing to drain");
         else if (error == KAFKA_INVALID_REQUEST)
                 http_reply_json(r, MHD_HTTP_CONFLICT, status_json(s));
+        else if (error == KAFKA_OPERATION_NOT_ATTEMPTED)
+                reply_held(r, s);
+        else if (error != KAFKA_NONE && !s->zookeeper_available)
+                http_reply_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, "zookeeper_unavailable",
+                                 "the controller has no confirmed ZooKeeper session now: the drain slot "
+                                 "cannot be given to anybody");
         else if (error != KAFKA_NONE)
                 http_reply_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, "controller_error",
                                  kafka_error_name(error));
@@ -118,6 +151,7 @@ void admin_put_drain(struct http_request *r)
         q.reason = b.reason;
         q.requested_by = b.requested_by;
         q.replace = b.replace;
+        q.cluster_stop = b.cluster_shutdown;
         q.deadline_ms = b.deadline_ms > 0 ? clock_real_ms() + b.deadline_ms : 0;
         http_wait_begin(r);
         controller_drain_start(r->admin->env.controller, &q, on_drain, r); /* copies the strings */
@@ -126,7 +160,9 @@ void admin_put_drain(struct http_request *r)
 void admin_get_drain(struct http_request *r)
 {
         http_wait_begin(r);
-        controller_drain_get(r->admin->env.controller, r->id, on_drain, r);
+        controller_drain_get(r->admin->env.controller, r->id,
+                             MHD_lookup_connection_value(r->connection, MHD_GET_ARGUMENT_KIND, "drain_id"),
+                             on_drain, r);
 }
 
 void admin_delete_drain(struct http_request *r)

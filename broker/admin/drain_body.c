@@ -35,10 +35,15 @@ static int take_member(const char *key, const json_t *v, struct drain_body *ret,
                 const char *key;
                 char *text;
                 int64_t *number;
+                bool *flag;
         } members[] = {
-                {"drain_id", ret->drain_id, NULL},         {"reason", ret->reason, NULL},
-                {"requested_by", ret->requested_by, NULL}, {"epoch", NULL, &ret->epoch},
-                {"deadline_ms", NULL, &ret->deadline_ms},  {"replace", NULL, NULL},
+                {"drain_id", .text = ret->drain_id},
+                {"reason", .text = ret->reason},
+                {"requested_by", .text = ret->requested_by},
+                {"epoch", .number = &ret->epoch},
+                {"deadline_ms", .number = &ret->deadline_ms},
+                {"replace", .flag = &ret->replace},
+                {"cluster_shutdown", .flag = &ret->cluster_shutdown},
         };
         size_t i = 0;
 
@@ -46,7 +51,7 @@ static int take_member(const char *key, const json_t *v, struct drain_body *ret,
                 i++;
         if (i == ARRAY_SIZE(members))
                 return fail(error, "unknown member; known are epoch, drain_id, reason, requested_by, "
-                                   "deadline_ms, replace");
+                                   "deadline_ms, replace, cluster_shutdown");
         if (members[i].text)
                 return take_text(v, members[i].text, error);
         if (members[i].number) {
@@ -56,8 +61,8 @@ static int take_member(const char *key, const json_t *v, struct drain_body *ret,
                 return 0;
         }
         if (!json_is_boolean(v))
-                return fail(error, "replace is true or false");
-        ret->replace = json_is_true(v);
+                return fail(error, "replace and cluster_shutdown are true or false");
+        *members[i].flag = json_is_true(v);
         return 0;
 }
 

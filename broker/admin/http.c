@@ -317,7 +317,10 @@ static enum MHD_Result send_answer(struct http_request *r)
                 (void)MHD_add_response_header(resp, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
         if (r->status == MHD_HTTP_METHOD_NOT_ALLOWED)
                 (void)MHD_add_response_header(resp, MHD_HTTP_HEADER_ALLOW, r->allow);
-        if (r->retry_after_s > 0 && r->status == MHD_HTTP_SERVICE_UNAVAILABLE) {
+        if (r->status == MHD_HTTP_TOO_MANY_REQUESTS)
+                r->retry_after_s = MAX(r->retry_after_s, 1);
+        if (r->retry_after_s > 0 &&
+            (r->status == MHD_HTTP_SERVICE_UNAVAILABLE || r->status == MHD_HTTP_TOO_MANY_REQUESTS)) {
                 (void)snprintf(seconds, sizeof(seconds), "%d", r->retry_after_s);
                 (void)MHD_add_response_header(resp, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
         }

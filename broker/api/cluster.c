@@ -28,8 +28,19 @@ void api_handle_delete_topics(struct api_request *r)
         controller_delete_topics(r->api->env.controller, r->body, on_deleted, r);
 }
 
+/* For the log of the broker that waits. */
+static struct wire_str holder_text(struct api_request *r, const struct slot_holder *h)
+{
+        char *text = h ? arena_alloc(&r->arena, 1, SLOT_HOLDER_TEXT_SIZE) : NULL;
+
+        if (!text)
+                return (struct wire_str){0};
+        slot_holder_text(h, text);
+        return wire_str(text);
+}
+
 static void on_shut_down(int16_t error, const struct controller_partition *remaining, size_t n,
-                         void *userdata)
+                         const struct slot_holder *holder, void *userdata)
 {
         struct api_request *r = userdata;
         struct controlled_shutdown_response *res = api_response_new(r);
@@ -45,6 +56,7 @@ static void on_shut_down(int16_t error, const struct controller_partition *remai
                 items[i].partition_index = remaining[i].partition;
         }
         res->error_code = error;
+        res->slot_holder = holder_text(r, holder);
         res->remaining_partitions.items = items;
         res->remaining_partitions.n = (int32_t)n;
         api_reply(r, res);
@@ -55,7 +67,7 @@ void api_handle_controlled_shutdown(struct api_request *r)
         const struct controlled_shutdown_request *req = r->body;
 
         controller_controlled_shutdown(r->api->env.controller, req->broker_id, req->broker_epoch,
-                                       on_shut_down, r);
+                                       MAX(req->slot_wait_ms, 0), on_shut_down, r);
 }
 
 static void on_altered(const struct alter_partition_response *res, void *userdata)

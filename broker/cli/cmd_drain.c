@@ -16,7 +16,7 @@
 
 struct options {
         int32_t broker;
-        bool wait, status, json, undo, record_exit;
+        bool wait, status, json, undo, record_exit, force, cluster_shutdown;
         int64_t deadline_ms;
         const char *config, *socket, *endpoints, *reason, *result_file;
 };
@@ -32,6 +32,10 @@ static const struct cli_option options[] = {
         {"status", CLI_FLAG, AT(status), NULL, "print how the drain stands, change nothing", 0, 0},
         {"undo", CLI_FLAG, AT(undo), NULL, "undo the drain: the broker may lead again", 0, 0},
         {"reason", CLI_STRING, AT(reason), "TEXT", "why; kept in the record", 0, 0},
+        {"force", CLI_FLAG, AT(force), NULL,
+         "take the drain slot from the broker that holds it, whose drain is undone; needs --reason", 0, 0},
+        {"cluster-shutdown", CLI_FLAG, AT(cluster_shutdown), NULL,
+         "all of the cluster is being stopped: nothing is moved, and no broker waits for another", 0, 0},
         {"json", CLI_FLAG, AT(json), NULL, "print the status as JSON", 0, 0},
         {"config", CLI_STRING, AT(config), "FILE", "configuration (default " SIDECAR_CONFIG_DEFAULT ")", 0,
          0},
@@ -44,7 +48,7 @@ static const struct cli_option options[] = {
 };
 
 static const struct cli_exit_row exits[] = {
-        {CLI_OK, "drained, or nothing to drain; --status and --undo: done"},
+        {CLI_OK, "drained, or nothing to drain, or the whole cluster stops; --status and --undo: done"},
         {CLI_USAGE, "wrong usage or configuration"},
         {CLI_UNAVAILABLE, "no controller answered"},
         {CLI_INCOMPLETE, "incomplete: the deadline came, the drain was cancelled, or the wait was cut short"},
@@ -151,6 +155,8 @@ static void fill_session(const struct options *o, const struct sidecar_config *c
                 .deadline_ms = o->deadline_ms,
                 .main_pid = by_systemd ? main_pid() : 0,
                 .undo = o->undo,
+                .replace = o->force,
+                .cluster_stop = o->cluster_shutdown,
                 .wait = o->wait,
                 .under_systemd = by_systemd,
                 .live = !by_systemd && !o->json && isatty(STDERR_FILENO),
@@ -214,6 +220,10 @@ static int check_usage(const struct options *o, int n_args)
 {
         int modes = o->status + o->undo + o->record_exit;
 
+        if (o->force && (!o->reason || o->reason[0] == '\0')) {
+                (void)fprintf(stderr, "stepdown drain: --force needs --reason TEXT, which is recorded\n");
+                return -EINVAL;
+        }
         if (n_args == 0 && modes <= 1 && !(modes == 1 && o->wait && !o->undo))
                 return 0;
         (void)fprintf(stderr, "stepdown drain: %s; see stepdown drain --help\n",

@@ -183,6 +183,11 @@ static json_t *request_json(const struct session *s, const char *op)
         text_copy(by, sizeof(by), s->o->requested_by);
         o = json_pack("{s:s, s:s, s:s, s:I, s:b}", "op", op, "reason", reason, "requested_by", by,
                       "deadline_ms", (json_int_t)s->params.deadline_ms, "subscribe", 1);
+        /* a failure shows in the send */
+        if (o && s->o->replace)
+                (void)json_object_set_new(o, "replace", json_true());
+        if (o && s->o->cluster_stop)
+                (void)json_object_set_new(o, "cluster_shutdown", json_true());
         if (o && s->o->broker >= 0)
                 (void)json_object_set_new(o, "broker",
                                           json_integer(s->o->broker)); /* a failure shows in the send */
@@ -241,6 +246,8 @@ static int start_direct(struct session *s)
                 .epoch = s->last.drain_id[0] != '\0' ? s->last.epoch : DRAIN_UNKNOWN,
                 .deadline_ms = MAX(left_ms, INT64_C(1)),
                 .started_real_ms = s->last.started_real_ms,
+                .replace = s->o->replace,
+                .cluster_stop = s->o->cluster_stop,
         };
         int r;
 
@@ -512,6 +519,7 @@ static void on_query(const struct drain_answer *a, const char *message, void *us
                 [CONTROLLER_NONE] = DRAIN_IDLE,       [CONTROLLER_DRAINING] = DRAIN_DRAINING,
                 [CONTROLLER_DRAINED] = DRAIN_DRAINED, [CONTROLLER_INCOMPLETE] = DRAIN_INCOMPLETE,
                 [CONTROLLER_STALE] = DRAIN_STALE,     [CONTROLLER_CANCELLED] = DRAIN_ABORTED,
+                [CONTROLLER_WAITING] = DRAIN_WAITING, [CONTROLLER_CLUSTER_STOP] = DRAIN_CLUSTER_STOP,
         };
         struct session *s = userdata;
         struct drain_status *st = &s->last;
@@ -523,6 +531,7 @@ static void on_query(const struct drain_answer *a, const char *message, void *us
                 st->broker = a->broker;
                 st->controller = a->controller;
                 st->epoch = a->epoch;
+                st->slot = a->slot;
                 st->state = phases[a->state];
                 st->remaining = a->state == CONTROLLER_NONE ? DRAIN_UNKNOWN : a->remaining;
                 st->moved = a->moved;

@@ -107,6 +107,8 @@ static void on_dead(struct controller *c, struct ctx_broker *b)
         }
         /* Last: a partition it could not hand over is now an ordinary case of a dead leader. */
         drain_clear(c, b, "its broker is gone");
+        b->stopping = false;
+        slot_settle_soon(c);
 }
 
 void brokers_start_sender(struct controller *c, struct ctx_broker *b)
@@ -147,6 +149,7 @@ static void on_alive(struct controller *c, struct ctx_broker *b, struct found *f
         deletion_resume(c, b);
         leader_return_on_back(c, b);
         drain_schedule(c); /* what other drains wait for may come back with it */
+        slot_settle_soon(c);
 }
 
 static struct found *find(struct reading *r, int32_t id)

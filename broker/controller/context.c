@@ -587,7 +587,8 @@ void ctx_election_input(const struct ctx *c, const struct ctx_partition *p, bool
                         .leaders = s->broker->leaders + s->broker->planned,
                         .assigned = true,
                         .alive = s->broker->alive && !s->dir_offline,
-                        .draining = s->broker->drain,
+                        /* D8: who stops with all others gets nothing more, but hands nothing over either */
+                        .draining = s->broker->drain || (s->broker->stopping && p->leader != s->broker_id),
                         .stopped = s->stopped,
                         .bounced = s->bounced,
                         .leaving = p->finishing && s->removing,

@@ -76,6 +76,7 @@ static void forget_cluster(struct controller *c)
         reassign_forget(c);
         configs_forget(c);
         deletion_forget(c);
+        slot_forget(c);
         drain_forget(c);
         drain_history_forget(c);
         while (map_next(c->ctx.brokers, &cursor, NULL, NULL, &v)) {
@@ -205,6 +206,7 @@ static int on_tick(struct loop *l, void *userdata)
         }
         topic_poll(c);
         drain_history_tick(c);
+        slot_tick(c);
         ctl_progress(c);
         return 0;
 }
@@ -337,6 +339,7 @@ static void fill_options(struct controller *c, const struct controller_options *
         c->o.retry_backoff_ms = o->retry_backoff_ms > 0 ? o->retry_backoff_ms : 100;
         c->o.stop_replica_timeout_ms = o->stop_replica_timeout_ms > 0 ? o->stop_replica_timeout_ms : 5000;
         c->o.drain_take_up_ms = o->drain_take_up_ms > 0 ? o->drain_take_up_ms : 60000;
+        c->o.slot_lease_ms = o->slot_lease_ms > 0 ? o->slot_lease_ms : 600000;
         if (c->o.leader_imbalance_check_ms <= 0)
                 c->o.leader_imbalance_check_ms = 300000;
         c->zk = o->zk;
@@ -397,6 +400,9 @@ int controller_new(const struct controller_options *o, const struct controller_o
         list_init(&c->brokers.waiting);
         list_init(&c->brokers.waiting_next);
         list_init(&c->watched);
+        r = slot_init(c);
+        if (r < 0)
+                return r;
         c->claimed = map_new();
         if (!c->claimed)
                 return -ENOMEM;
@@ -510,6 +516,7 @@ struct controller *controller_free(struct controller *c)
         (void)pthread_mutex_destroy(&c->farewell.lock);
         (void)pthread_cond_destroy(&c->farewell.done_cond);
         c->claimed = map_free(c->claimed);
+        slot_free(c);
         free(c->listener);
         free(c);
         return NULL;

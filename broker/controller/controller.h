@@ -21,6 +21,7 @@
 #include "base/util.h"
 #include "base/uuid.h"
 #include "zk/zk.h"
+#include "zk/znode_slot.h"
 
 struct controller;
 struct alter_partition_request;
@@ -70,6 +71,7 @@ struct controller_options {
         int64_t drain_take_up_ms;        /* D12: how long a drain of an earlier controller waits for somebody
                                             to ask on, default 60000 */
         int64_t stop_replica_timeout_ms; /* R11: how long a drain waits for StopReplica, default 5000 */
+        int64_t slot_lease_ms;               /* drain.slot.lease.ms, default 600000 */
 };
 
 struct controller_ops {
@@ -132,9 +134,12 @@ enum drain_state {
         DRAIN_INCOMPLETE, /* a pass has ended and something remains; retried by itself when anything changes
                            */
         DRAIN_DRAINED,    /* leads nothing with RF > 1, follows nothing, in no ISR that has another member */
+        DRAIN_WAITING,    /* D3: it has asked; another broker holds the slot */
+        DRAIN_CLUSTER_STOP, /* D8: all of the cluster stops: nothing is moved, and nobody waits */
         N_DRAIN_STATES,
 };
-const char *drain_state_name(enum drain_state s); /* "none" "draining" "incomplete" "drained" */
+const char *drain_state_name(enum drain_state s); /* "none" "draining" "incomplete" "drained"
+                                                   * "waiting_for_slot" "cluster_stop" */
 
 /* Why a partition is still led by, or has in its ISR, the broker that drains (D5). */
 enum drain_reason {
@@ -187,10 +192,13 @@ struct drain_status {
         size_t n_blocked;
         const struct drain_blocked *single; /* RF = 1 */
         size_t n_single;
+        const struct slot_holder *holder; /* of the drain slot, whoever that is; NULL: it is free */
+        bool ended; /* with `stale`: a drain with this id is over, however its broker stands */
 };
 /* @error: a Kafka code: NONE; NOT_CONTROLLER; BROKER_NOT_AVAILABLE (not registered: nothing to drain; said
  * only after a fresh look at ZooKeeper); INVALID_REQUEST (another drain id holds this broker: @status
- * describes it); UNKNOWN_SERVER_ERROR (it cannot be told now, ZooKeeper being silent: ask again). @status may
+ * describes it); OPERATION_NOT_ATTEMPTED (another broker holds the slot, see `holder`: ask
+ * again); UNKNOWN_SERVER_ERROR (it cannot be told now, ZooKeeper being silent: ask again). @status may
  * be NULL with NOT_CONTROLLER and UNKNOWN_SERVER_ERROR only. */
 typedef void (*controller_drain_fn)(int16_t error, const struct drain_status *status, void *userdata);
 
@@ -202,27 +210,32 @@ struct drain_request {
                             * A different id than the running drain's: INVALID_REQUEST unless @replace. */
         const char *reason, *requested_by; /* may be NULL */
         int64_t deadline_ms; /* wall clock, 0: none; recorded and reported, the caller's policy acts on it */
-        bool replace;
+        bool replace;      /* with a reason: also takes the slot from another broker, whose drain is undone */
+        bool cluster_stop; /* D8: all of the cluster is being stopped; nobody waits from here on */
 };
 /* Answers at once with the state as it is now; the work goes on by itself. Strings are copied. */
 void controller_drain_start(struct controller *c, const struct drain_request *r, controller_drain_fn fn,
                             void *userdata);
-void controller_drain_get(struct controller *c, int32_t broker_id, controller_drain_fn fn, void *userdata);
+/* @drain_id: who drains asks, which renews its lease; NULL or "": somebody else does. */
+void controller_drain_get(struct controller *c, int32_t broker_id, const char *drain_id,
+                          controller_drain_fn fn, void *userdata);
 /* D2: leadership is allowed again and the followers rejoin. @broker_epoch -1: any. */
 void controller_drain_undo(struct controller *c, int32_t broker_id, int64_t broker_epoch,
                            controller_drain_fn fn, void *userdata);
 
-/* ControlledShutdown (api 7): the same drain; answers when the first whole pass over what is led and followed
- * has ended, with what is still led then (R25). @remaining: topic and partition of each. Errors as above and
- * STALE_BROKER_EPOCH. */
+/* ControlledShutdown (api 7): the same drain; while another broker holds the slot it waits up to @wait_ms (0:
+ * 20 s, below the 30 s after which an Apache Kafka broker gives up on a request), then answers
+ * OPERATION_NOT_ATTEMPTED with the holder: any error makes a Kafka broker wait and try again. Otherwise
+ * answers when the first whole pass over what is led and followed has ended, with what is still led then
+ * (R25). @remaining: topic and partition of each. Errors as above and STALE_BROKER_EPOCH. */
 struct controller_partition {
         const char *topic;
         int32_t partition;
 };
 typedef void (*controller_shutdown_fn)(int16_t error, const struct controller_partition *remaining, size_t n,
-                                       void *userdata);
+                                       const struct slot_holder *holder, void *userdata);
 void controller_controlled_shutdown(struct controller *c, int32_t broker_id, int64_t broker_epoch,
-                                    controller_shutdown_fn fn, void *userdata);
+                                    int64_t wait_ms, controller_shutdown_fn fn, void *userdata);
 
 /* --- topics and partitions --- */
 /* @req must live until the callback. The response names every topic of the request. Creation is answered when

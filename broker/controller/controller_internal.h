@@ -21,6 +21,7 @@
 #include "controller/context.h"
 #include "controller/controller.h"
 #include "controller/drain_core.h"
+#include "controller/slot_core.h"
 
 /*
  *                     registered              gone              won             loaded
@@ -91,6 +92,26 @@ struct brokers {
         struct loop_timer *retry;
 };
 
+/* Changes of the drain slot are made one after another: the next one starts from what the last has written.
+ */
+struct slot_op {
+        struct list node;
+        /* Change @next, a copy of what holds now. False: nothing is to be written. */
+        bool (*apply)(struct controller *c, struct slot_op *op, struct znode_slot *next);
+        /* 0: it holds now. -EIO: ZooKeeper refuses. -ECANCELED: the term is over. Called exactly once. */
+        void (*done)(struct controller *c, struct slot_op *op, int r);
+};
+
+struct slot {
+        struct znode_slot *cur, *next; /* as in ZooKeeper; what is being written */
+        struct list ops;               /* slot_op; the first one is being written while `writing` */
+        bool writing, settling;
+        bool exists;
+        int32_t version;
+        struct list parked; /* drain_call: ControlledShutdown requests that wait for the slot */
+        struct slot_op settle;
+};
+
 struct controller {
         struct controller_options o;
         struct controller_ops ops;
@@ -106,6 +127,7 @@ struct controller {
         _Atomic int32_t public_epoch;
         _Atomic bool active;
         _Atomic int64_t offline_partitions, queue_length, drain_remaining, n_drains;
+        _Atomic int64_t slot_holders, slot_waiting;
         pthread_mutex_t location_lock;
         bool located;
         struct controller_location location; /* under location_lock */
@@ -114,6 +136,7 @@ struct controller {
         enum ctl_state state;
         uint64_t term; /* bumped whenever what was begun before must not go on */
         int32_t epoch, epoch_version;
+        int64_t elected_zk_ms; /* by ZooKeeper's clock */
         int64_t broker_epoch;
         bool watch_armed[N_CTL_WATCHES];
         struct list watched; /* armed watches of any term */
@@ -131,6 +154,7 @@ struct controller {
         struct ctx ctx;
         struct writer writer;
         struct brokers brokers;
+        struct slot slot;
         struct list alters;    /* alter_request */
         struct list creations; /* create_request */
         struct list deletions; /* delete_request */
@@ -354,7 +378,7 @@ int request_stop(struct controller *c, const struct ctx_broker *to, struct ctx_p
 
 /* --- drain.c --- */
 void drain_schedule(struct controller *c); /* look at all drains soon */
-enum drain_state drain_state_shown(const struct ctx_broker *b);
+enum drain_state drain_state_shown(const struct controller *c, const struct ctx_broker *b);
 void drain_run(struct controller *c);                                          /* look at all drains now */
 void drain_clear(struct controller *c, struct ctx_broker *b, const char *why); /* broker gone or restarted */
 void drain_forget(struct controller *c);
@@ -363,6 +387,25 @@ void drain_on_moved(struct controller *c, int32_t old_leader);
 void drain_on_written(struct controller *c, struct ctx_partition *p);
 void drain_feed(struct controller *c); /* cheap: go on with followers as far as there is room */
 int drain_init(struct controller *c) must_check;
+
+/* Restore the drains of the slot's holders, before anybody is elected (R28). */
+void drain_resume_all(struct controller *c);
+/* Drains follow the slot: one that does not hold it any more ends. */
+void drain_follow_slot(struct controller *c);
+void drain_serve_parked(struct controller *c); /* the slot has changed */
+void drain_refuse_parked(struct controller *c);
+
+/* --- slot.c --- */
+int slot_init(struct controller *c) must_check;
+void slot_load(struct controller *c, ctl_drop_fn loaded, void *arg); /* read it; then @loaded(@arg) */
+void slot_submit(struct controller *c, struct slot_op *op); /* it will be made, and @op->done called */
+void slot_tick(struct controller *c);                       /* leases, and what brokers did */
+void slot_settle_soon(struct controller *c);
+void slot_forget(struct controller *c);
+void slot_free(struct controller *c);
+struct slot_now slot_clock(const struct controller *c);
+/* All live brokers; caller frees. NULL: no memory. */
+struct slot_peer *slot_peers(struct controller *c, bool count_missing, size_t *ret_n) must_check;
 
 /* --- topics.c, deletion.c --- */
 void topics_progress(struct controller *c);
@@ -450,4 +493,5 @@ enum ctl_stale_epoch { STALE_BROKER_EPOCH, STALE_LEADER_EPOCH, STALE_PARTITION_E
 extern struct metric controller_metric_stale[N_STALE_EPOCHS];
 extern struct metric controller_metric_elections[N_ELECTION_KINDS], controller_metric_writes,
         controller_metric_write_conflicts, controller_metric_fenced, controller_metric_sent,
-        controller_metric_send_retries, controller_metric_drain_moves;
+        controller_metric_send_retries, controller_metric_drain_moves, controller_metric_slot_refusals,
+        controller_metric_slot_expired;

@@ -36,6 +36,10 @@ COUNTER(controller_metric_send_retries, "stepdown_controller_request_retries_tot
         "Requests to brokers that failed and were repeated");
 COUNTER(controller_metric_drain_moves, "stepdown_controller_drain_moves_total",
         "Leaderships moved by drains");
+COUNTER(controller_metric_slot_refusals, "stepdown_drain_slot_refusals_total",
+        "Requests to drain a broker that were refused because another one holds the slot");
+COUNTER(controller_metric_slot_expired, "stepdown_drain_slot_expired_total",
+        "Drains that lost the slot because their lease ran out");
 
 static int64_t read_active(void *userdata)
 {
@@ -51,7 +55,16 @@ static int64_t read_atomic(void *userdata)
         {                                                                                                    \
                 .type = METRIC_T_CALLBACK, .name = (n), .help = (h)                                          \
         }
-enum { GAUGE_ACTIVE, GAUGE_OFFLINE, GAUGE_QUEUE, GAUGE_REMAINING, GAUGE_DRAINS, N_GAUGES };
+enum {
+        GAUGE_ACTIVE,
+        GAUGE_OFFLINE,
+        GAUGE_QUEUE,
+        GAUGE_REMAINING,
+        GAUGE_DRAINS,
+        GAUGE_SLOT,
+        GAUGE_WAITING,
+        N_GAUGES
+};
 static struct metric gauges[N_GAUGES] = {
         [GAUGE_ACTIVE] = GAUGE("stepdown_controller_active", "1 while this broker is the controller"),
         [GAUGE_OFFLINE] = GAUGE("stepdown_controller_offline_partitions", "Partitions without a leader"),
@@ -59,19 +72,26 @@ static struct metric gauges[N_GAUGES] = {
         [GAUGE_REMAINING] = GAUGE("stepdown_controller_drain_leaders_remaining",
                                   "Leaderships that draining brokers still have to give up"),
         [GAUGE_DRAINS] = GAUGE("stepdown_controller_drains", "Brokers that drain or are drained"),
+        [GAUGE_SLOT] =
+                GAUGE("stepdown_drain_slot_held",
+                      "Brokers that hold the drain slot: draining, down after it, or not yet back in sync"),
+        [GAUGE_WAITING] = GAUGE("stepdown_drain_slot_waiting", "Brokers that wait for the drain slot"),
 };
 
 /* A process has one controller; in tests that have several, the last one registered is shown. */
 void controller_metrics_register(struct controller *c)
 {
-        struct metric *counters[] = {&controller_metric_writes,       &controller_metric_write_conflicts,
-                                     &controller_metric_fenced,       &controller_metric_sent,
-                                     &controller_metric_send_retries, &controller_metric_drain_moves};
+        struct metric *counters[] = {&controller_metric_writes,        &controller_metric_write_conflicts,
+                                     &controller_metric_fenced,        &controller_metric_sent,
+                                     &controller_metric_send_retries,  &controller_metric_drain_moves,
+                                     &controller_metric_slot_refusals, &controller_metric_slot_expired};
         void *userdata[N_GAUGES] = {[GAUGE_ACTIVE] = c,
                                     [GAUGE_OFFLINE] = &c->offline_partitions,
                                     [GAUGE_QUEUE] = &c->queue_length,
                                     [GAUGE_REMAINING] = &c->drain_remaining,
-                                    [GAUGE_DRAINS] = &c->n_drains};
+                                    [GAUGE_DRAINS] = &c->n_drains,
+                                    [GAUGE_SLOT] = &c->slot_holders,
+                                    [GAUGE_WAITING] = &c->slot_waiting};
 
         drain_history_metrics_register();
         leader_return_metrics_register();
@@ -90,9 +110,10 @@ void controller_metrics_register(struct controller *c)
 
 void controller_metrics_unregister(struct controller *c)
 {
-        struct metric *counters[] = {&controller_metric_writes,       &controller_metric_write_conflicts,
-                                     &controller_metric_fenced,       &controller_metric_sent,
-                                     &controller_metric_send_retries, &controller_metric_drain_moves};
+        struct metric *counters[] = {&controller_metric_writes,        &controller_metric_write_conflicts,
+                                     &controller_metric_fenced,        &controller_metric_sent,
+                                     &controller_metric_send_retries,  &controller_metric_drain_moves,
+                                     &controller_metric_slot_refusals, &controller_metric_slot_expired};
 
         if (gauges[GAUGE_ACTIVE].userdata != c)
                 return;

@@ -345,12 +345,12 @@ void drain_on_written(struct controller *c, struct ctx_partition *p)
 
 /* Forget the drain. Partitions are looked at again, because a draining broker is no candidate and this one
  * may be the one that somebody waits for. */
-void drain_end(struct controller *c, struct ctx_broker *b, bool rejoin)
+void drain_end(struct controller *c, struct ctx_broker *b, bool rejoin, enum drain_verdict_kind how)
 {
         struct drain *d = b->drain;
 
         drain_answer_shutdowns(c, d, true);
-        drain_history_end(c, d, rejoin ? DRAIN_ENDED_UNDONE : DRAIN_ENDED_NOT);
+        drain_history_end(c, d, how);
         b->drain = NULL;
         for (size_t i = 0; i < b->n_hosted; i++) {
                 struct ctx_partition *p = ctx_partition(&c->ctx, b->hosted[i].partition);
@@ -381,7 +381,47 @@ void drain_clear(struct controller *c, struct ctx_broker *b, const char *why)
         slog_notice("drain-cleared", "a drain has ended", SL_INT("broker", b->id),
                     SL_STR("drain_id", b->drain->id), SL_STR("reason", why),
                     SL_INT("moved", b->drain->moved));
-        drain_end(c, b, false);
+        drain_end(c, b, false, DRAIN_ENDED_NOT);
+}
+
+static enum drain_verdict_kind how_it_ended(const struct znode_slot *s, const char *drain_id)
+{
+        static const enum drain_verdict_kind kinds[N_SLOT_ENDS] = {
+                [SLOT_END_RETURNED] = DRAIN_ENDED_NOT,
+                [SLOT_END_UNDONE] = DRAIN_ENDED_UNDONE,
+                [SLOT_END_EXPIRED] = DRAIN_ENDED_EXPIRED,
+                [SLOT_END_REPLACED] = DRAIN_ENDED_REPLACED,
+        };
+
+        for (size_t i = 0; i < s->n_ended; i++)
+                if (strcmp(s->ended[i].drain_id, drain_id) == 0)
+                        return kinds[s->ended[i].how];
+        return DRAIN_ENDED_UNDONE;
+}
+
+/* It does not hold the slot any more (undone, taken over, or its lease ran out), or the whole cluster stops.
+ */
+void drain_follow_slot(struct controller *c)
+{
+        struct znode_slot *slot = c->slot.cur;
+        size_t cursor = 0;
+        void *v;
+
+        while (map_next(c->ctx.brokers, &cursor, NULL, NULL, &v)) {
+                struct ctx_broker *b = v;
+                const struct slot_holder *h = slot_holder_of(slot, b->id);
+                bool holds = h && h->state == SLOT_DRAINING && b->alive && h->epoch == b->epoch;
+
+                b->stopping = holds && slot->cluster_stop;
+                if (!b->drain || (holds && !slot->cluster_stop))
+                        continue;
+                slog_notice("drain-undone", "a drain is over; the broker may lead and rejoins",
+                            SL_INT("broker", b->id), SL_STR("drain_id", b->drain->id),
+                            SL_STR("why", b->stopping ? "the cluster stops" : "it does not hold the slot"));
+                ctl_log_change(c, "Drain %s of broker %d is undone", b->drain->id, (int)b->id);
+                drain_end(c, b, !b->stopping,
+                          b->stopping ? DRAIN_ENDED_NOT : how_it_ended(slot, b->drain->id));
+        }
 }
 
 void drain_forget(struct controller *c)

@@ -19,15 +19,19 @@ struct drain_call {
         struct ctl_call call;
         enum ask ask;
         int32_t broker_id;
-        int64_t broker_epoch, deadline_ms;
-        bool replace, refreshed;
+        int64_t broker_epoch, deadline_ms, wait_ms;
+        bool replace, refreshed, cluster_stop;
         char *id, *reason, *requested_by;
         controller_drain_fn fn;
         controller_shutdown_fn shutdown_fn;
         void *userdata;
-        /* a ControlledShutdown that waits */
+        /* a ControlledShutdown that waits: for the slot, or for the pass to end */
         struct list node;
         int64_t until_ms;
+        /* asking for the slot */
+        struct slot_op slot;
+        int64_t asked_epoch;
+        enum slot_verdict verdict;
 };
 
 static void call_free(struct drain_call *q)
@@ -153,6 +157,23 @@ static void fill_drain(struct controller *c, const struct ctx_broker *b, struct 
                 ret->state = DRAIN_DRAINING;
 }
 
+/* Of a broker that stops with all others, or that waits for its turn. */
+static void fill_without_drain(struct controller *c, const struct ctx_broker *b, struct drain_status *ret)
+{
+        const struct slot_holder *own = slot_holder_of(c->slot.cur, b->id);
+        const struct slot_waiter *w = slot_waiter_of(c->slot.cur, b->id);
+
+        if (b->stopping && own) {
+                ret->holder = own;
+                ret->since_ms = own->since_ms;
+                (void)snprintf(ret->drain_id, sizeof(ret->drain_id), "%s", own->drain_id);
+                (void)snprintf(ret->reason, sizeof(ret->reason), "%s", own->reason);
+                (void)snprintf(ret->requested_by, sizeof(ret->requested_by), "%s", own->requested_by);
+        } else if (w) {
+                ret->since_ms = w->since_ms;
+        }
+}
+
 static void fill_status(struct controller *c, const struct drain_call *q, bool stale, struct arena *a,
                         struct drain_status *ret)
 {
@@ -165,29 +186,54 @@ static void fill_status(struct controller *c, const struct drain_call *q, bool s
                                      .broker_epoch = b && b->alive ? b->epoch : -1,
                                      .controller_id = c->o.broker_id,
                                      .controller_epoch = c->epoch};
+        if (c->slot.cur->n_holders > 0)
+                ret->holder = &c->slot.cur->holders[0];
         if (!b)
                 return;
         if (b->drain) {
                 fill_drain(c, b, a, ret);
-        } else {
-                ret->leaders_remaining = b->leaders_multi;
-                ret->single_replica = b->leaders - b->leaders_multi;
+                return;
         }
+        ret->state = drain_state_shown(c, b);
+        ret->leaders_remaining = b->leaders_multi;
+        ret->single_replica = b->leaders - b->leaders_multi;
+        fill_without_drain(c, b, ret);
 }
 
-enum drain_state drain_state_shown(const struct ctx_broker *b)
+enum drain_state drain_state_shown(const struct controller *c, const struct ctx_broker *b)
 {
-        return b->drain ? b->drain->state : DRAIN_NONE;
+        if (b->drain)
+                return b->drain->state;
+        if (b->stopping)
+                return DRAIN_CLUSTER_STOP;
+        return b->alive && slot_waiter_of(c->slot.cur, b->id) ? DRAIN_WAITING : DRAIN_NONE;
 }
 
 /* --- answering --- */
 
+static void answer(struct controller *c, struct drain_call *q, int16_t error, bool stale);
+
 static void refuse(struct drain_call *q, int16_t error)
 {
         if (q->ask == ASK_SHUTDOWN)
-                q->shutdown_fn(error, NULL, 0, q->userdata);
+                q->shutdown_fn(error, NULL, 0, NULL, q->userdata);
         else
                 q->fn(error, NULL, q->userdata);
+        call_free(q);
+}
+
+/* D3: somebody else holds the slot. */
+static void answer_held(struct controller *c, struct drain_call *q)
+{
+        const struct znode_slot *s = c->slot.cur;
+
+        metric_add(&controller_metric_slot_refusals, 1);
+        if (q->ask != ASK_SHUTDOWN) {
+                answer(c, q, KAFKA_OPERATION_NOT_ATTEMPTED, false);
+                return;
+        }
+        q->shutdown_fn(KAFKA_OPERATION_NOT_ATTEMPTED, NULL, 0, s->n_holders ? &s->holders[0] : NULL,
+                       q->userdata);
         call_free(q);
 }
 
@@ -204,6 +250,7 @@ static void answer(struct controller *c, struct drain_call *q, int16_t error, bo
         }
         arena_init(&a, 0);
         fill_status(c, q, stale, &a, &status);
+        status.ended = stale && q->id && slot_id_is_over(c->slot.cur, q->id);
         q->fn(error, &status, q->userdata);
         call_free(q);
 }
@@ -226,7 +273,7 @@ static void answer_shutdown(struct controller *c, const struct ctx_broker *b, st
                         remaining[n++] = (struct controller_partition){.topic = p->topic->name,
                                                                        .partition = p->number};
         }
-        q->shutdown_fn(KAFKA_NONE, remaining, n, q->userdata);
+        q->shutdown_fn(KAFKA_NONE, remaining, n, NULL, q->userdata);
         call_free(q);
 }
 
@@ -266,50 +313,91 @@ static void set_texts(struct drain *d, const struct drain_call *q)
                 d->deadline_ms = q->deadline_ms;
 }
 
-static int make_id(struct drain *d)
+/* Every drain has an id before it asks for the slot. */
+static int make_id(struct drain_call *q)
 {
-        char text[UUID_TEXT_SIZE];
         struct uuid id;
+        char *text;
         int r;
 
-        r = uuid_random(&id);
-        if (r < 0)
+        if (q->id && q->id[0])
+                return 0;
+        text = malloc(UUID_TEXT_SIZE);
+        r = text ? uuid_random(&id) : -ENOMEM;
+        if (r < 0) {
+                free(text);
                 return r;
+        }
         uuid_format(&id, text);
-        (void)snprintf(d->id, sizeof(d->id), "%s", text);
+        free(q->id);
+        q->id = text;
         return 0;
 }
 
-static int drain_begin(struct controller *c, struct ctx_broker *b, const struct drain_call *q)
+/* Masked from here on: R13, R14. */
+static int drain_make(struct controller *c, struct ctx_broker *b, const struct slot_holder *h)
 {
         struct drain *d = calloc(1, sizeof(*d));
 
         if (!d)
                 return -ENOMEM;
-        if (make_id(d) < 0) {
-                free(d);
-                return -ENOMEM;
-        }
         list_init(&d->shutdowns);
         d->b = b;
         d->state = DRAIN_DRAINING;
         d->leaders_move = true; /* until a step has looked */
         d->epoch = b->epoch;
-        d->since_ms = d->updated_ms = clock_real_ms();
-        d->leaders_initial = b->leaders_multi;
-        (void)snprintf(d->requested_by, sizeof(d->requested_by), "%s",
-                       q->ask == ASK_SHUTDOWN ? "controlled-shutdown" : "");
-        set_texts(d, q);
-        b->drain = d; /* masked from here on: R13, R14 */
+        d->since_ms = h->since_ms;
+        d->updated_ms = clock_real_ms();
+        d->deadline_ms = h->deadline_ms;
+        d->leaders_initial = MAX(h->leaders, b->leaders_multi);
+        d->moved = d->leaders_initial - b->leaders_multi;
+        memcpy(d->id, h->drain_id, sizeof(d->id));
+        memcpy(d->reason, h->reason, sizeof(d->reason));
+        memcpy(d->requested_by, h->requested_by, sizeof(d->requested_by));
+        b->drain = d;
         atomic_fetch_add(&c->n_drains, 1);
-        slog_notice("drain-started", "a broker is being drained", SL_INT("broker", b->id),
-                    SL_INT("epoch", b->epoch), SL_STR("drain_id", d->id), SL_STR("reason", d->reason),
-                    SL_STR("requested_by", d->requested_by), SL_INT("leaders", d->leaders_initial),
-                    SL_INT("replicas", b->n_hosted));
-        ctl_log_change(c, "Drain %s of broker %d started: leaders:%d replicas:%zu", d->id, (int)b->id,
-                       (int)d->leaders_initial, b->n_hosted);
         drain_history_begin(c, d);
         return 0;
+}
+
+static int drain_begin(struct controller *c, struct ctx_broker *b, const struct slot_holder *h)
+{
+        int r = drain_make(c, b, h);
+
+        if (r < 0)
+                return r;
+        slog_notice("drain-started", "a broker is being drained", SL_INT("broker", b->id),
+                    SL_INT("epoch", b->epoch), SL_STR("drain_id", h->drain_id), SL_STR("reason", h->reason),
+                    SL_STR("requested_by", h->requested_by), SL_INT("leaders", b->drain->leaders_initial),
+                    SL_INT("replicas", b->n_hosted));
+        ctl_log_change(c, "Drain %s of broker %d started: leaders:%d replicas:%zu", h->drain_id, (int)b->id,
+                       (int)b->drain->leaders_initial, b->n_hosted);
+        return 0;
+}
+
+/* R28: what the controller before us had begun goes on before anybody is elected. Its numbers need all
+ * partitions, so this comes last of all that is loaded. */
+void drain_resume_all(struct controller *c)
+{
+        for (size_t i = 0; i < c->slot.cur->n_holders; i++) {
+                const struct slot_holder *h = &c->slot.cur->holders[i];
+                struct ctx_broker *b = ctx_broker(&c->ctx, h->broker);
+
+                if (!b || !b->alive || b->epoch != h->epoch || h->state != SLOT_DRAINING)
+                        continue;
+                b->stopping = c->slot.cur->cluster_stop;
+                if (b->stopping)
+                        continue;
+                if (drain_make(c, b, h) < 0) {
+                        ctl_resign_soon(c, "out of memory for a drain");
+                        return;
+                }
+                slog_notice("drain-taken-over", "a drain that another controller began goes on",
+                            SL_INT("broker", b->id), SL_STR("drain_id", h->drain_id),
+                            SL_INT("leaders", b->leaders_multi));
+                ctl_log_change(c, "Drain %s of broker %d goes on: leaders:%d", h->drain_id, (int)b->id,
+                               (int)b->leaders_multi);
+        }
 }
 
 static void wait_for_pass(struct controller *c, struct drain *d, struct drain_call *q)
@@ -319,25 +407,9 @@ static void wait_for_pass(struct controller *c, struct drain *d, struct drain_ca
         drain_run(c);
 }
 
-static void start(struct controller *c, struct ctx_broker *b, struct drain_call *q)
+/* The broker drains, by this request or an earlier one. */
+static void go_on(struct controller *c, struct ctx_broker *b, struct drain_call *q)
 {
-        struct drain *d = b->drain;
-        bool other = d && q->id && q->id[0] && strcmp(q->id, d->id) != 0;
-
-        if (other && !q->replace) {
-                answer(c, q, KAFKA_INVALID_REQUEST, false);
-                return;
-        }
-        if (d && other)
-                drain_history_end(c, d, DRAIN_ENDED_REPLACED);
-        if (d)
-                set_texts(d, q); /* the same drain again, or taken over: what is moved stays moved */
-        else if (drain_begin(c, b, q) < 0) {
-                refuse(q, KAFKA_UNKNOWN_SERVER_ERROR);
-                return;
-        }
-        if (d && other)
-                drain_history_begin(c, d);
         if (q->ask == ASK_SHUTDOWN) {
                 wait_for_pass(c, b->drain, q);
                 return;
@@ -346,14 +418,211 @@ static void start(struct controller *c, struct ctx_broker *b, struct drain_call 
         answer(c, q, KAFKA_NONE, false);
 }
 
-static void undo(struct controller *c, struct ctx_broker *b, struct drain_call *q)
+/* D8. Partitions are still led; that is no reason to stay, for nobody is left to hand them over to. */
+static void answer_cluster_stop(struct controller *c, struct drain_call *q)
 {
-        if (b->drain) {
-                slog_notice("drain-undone", "a drain is undone; the broker may lead and rejoins",
-                            SL_INT("broker", b->id), SL_STR("drain_id", b->drain->id));
-                ctl_log_change(c, "Drain %s of broker %d is undone", b->drain->id, (int)b->id);
-                drain_end(c, b, true);
+        if (q->ask != ASK_SHUTDOWN) {
+                answer(c, q, KAFKA_NONE, false);
+                return;
         }
+        q->shutdown_fn(KAFKA_NONE, NULL, 0, NULL, q->userdata);
+        call_free(q);
+}
+
+static void park(struct controller *c, struct drain_call *q)
+{
+        int64_t now_ms = loop_now_ms(c->loop);
+
+        if (q->until_ms == 0)
+                q->until_ms =
+                        now_ms + (q->wait_ms > 0 ? MIN(q->wait_ms, SHUTDOWN_WAIT_MS) : SHUTDOWN_WAIT_MS);
+        if (now_ms >= q->until_ms)
+                answer_held(c, q);
+        else
+                list_push_back(&c->slot.parked, &q->node);
+}
+
+static bool ask_apply(struct controller *c, struct slot_op *op, struct znode_slot *next)
+{
+        struct drain_call *q = container_of(op, struct drain_call, slot);
+        struct slot_now now = slot_clock(c);
+        const struct ctx_broker *b = ctx_broker(&c->ctx, q->broker_id);
+        size_t n, waiting;
+        struct slot_peer *peers = slot_peers(c, slot_needs_missing(next), &n);
+        const struct slot_holder *holder;
+        bool changed, replace = q->replace && q->reason && q->reason[0];
+        struct slot_ask a = {.broker = q->broker_id,
+                             .epoch = b && b->alive ? b->epoch : -1,
+                             .drain_id = q->id,
+                             .reason = q->reason,
+                             .requested_by = q->requested_by,
+                             .deadline_ms = q->deadline_ms,
+                             .leaders = b ? b->leaders_multi : 0,
+                             .replace = q->replace && (replace || slot_holder_of(next, q->broker_id)),
+                             .cluster_stop = q->cluster_stop};
+
+        q->asked_epoch = a.epoch;
+        q->verdict = SLOT_FULL;
+        if (!peers || a.epoch < 0) {
+                free(peers);
+                return false;
+        }
+        changed = slot_settle(next, peers, n, &now);
+        waiting = next->n_waiting;
+        q->verdict = slot_take(next, &a, peers, n, &now, &holder);
+        free(peers);
+        return changed || q->verdict == SLOT_GRANTED || next->n_waiting != waiting;
+}
+
+static void serve(struct controller *c, struct drain_call *q);
+static void granted(struct controller *c, struct ctx_broker *b, struct drain_call *q);
+
+static void ask_done(struct controller *c, struct slot_op *op, int r)
+{
+        struct drain_call *q = container_of(op, struct drain_call, slot);
+        struct ctx_broker *b = ctx_broker(&c->ctx, q->broker_id);
+
+        if (r == -ECANCELED || !ctl_is_active(c))
+                refuse(q, KAFKA_NOT_CONTROLLER);
+        else if (r < 0 || (q->verdict == SLOT_FULL && q->asked_epoch >= 0))
+                refuse(q, KAFKA_UNKNOWN_SERVER_ERROR);
+        else if (!b || !b->alive || b->epoch != q->asked_epoch)
+                serve(c, q); /* it went meanwhile, or is another by now */
+        else if (q->verdict == SLOT_OVER)
+                answer(c, q, KAFKA_NONE, true);
+        else if (q->verdict == SLOT_GRANTED)
+                granted(c, b, q);
+        else if (q->ask == ASK_SHUTDOWN)
+                park(c, q);
+        else
+                answer_held(c, q);
+}
+
+static void granted(struct controller *c, struct ctx_broker *b, struct drain_call *q)
+{
+        const struct slot_holder *h = slot_holder_of(c->slot.cur, b->id);
+
+        if (h && c->slot.cur->cluster_stop) {
+                drain_follow_slot(c);
+                answer_cluster_stop(c, q);
+                return;
+        }
+        if (b->drain && strcmp(b->drain->id, q->id) != 0) {
+                drain_history_end(c, b->drain, DRAIN_ENDED_REPLACED);
+                set_texts(b->drain, q); /* taken over: what is moved stays moved */
+                drain_history_begin(c, b->drain);
+        } else if (b->drain) {
+                set_texts(b->drain, q);
+        } else if (!h || drain_begin(c, b, h) < 0) {
+                refuse(q, KAFKA_UNKNOWN_SERVER_ERROR); /* the lease ends it */
+                return;
+        }
+        go_on(c, b, q);
+}
+
+static void ask_for_slot(struct controller *c, struct drain_call *q)
+{
+        if (make_id(q) < 0) {
+                refuse(q, KAFKA_UNKNOWN_SERVER_ERROR);
+                return;
+        }
+        if (!ctl_lease(c)) { /* nothing can be granted now; who asks hears why */
+                answer(c, q, KAFKA_UNKNOWN_SERVER_ERROR, false);
+                return;
+        }
+        q->slot = (struct slot_op){.apply = ask_apply, .done = ask_done};
+        slot_submit(c, &q->slot);
+}
+
+static void start(struct controller *c, struct ctx_broker *b, struct drain_call *q)
+{
+        struct drain *d = b->drain;
+        struct slot_now now = slot_clock(c);
+        bool other = d && q->id && q->id[0] && strcmp(q->id, d->id) != 0;
+
+        if (q->id && q->id[0] && slot_id_is_over(c->slot.cur, q->id)) {
+                answer(c, q, KAFKA_NONE, true); /* a late duplicate */
+        } else if (other && !q->replace) {
+                answer(c, q, KAFKA_INVALID_REQUEST, false);
+        } else if (d && !other && !q->cluster_stop) {
+                set_texts(d, q); /* the same drain again */
+                slot_renew(c->slot.cur, b->id, &now);
+                go_on(c, b, q);
+        } else {
+                ask_for_slot(c, q);
+        }
+}
+
+void drain_serve_parked(struct controller *c)
+{
+        struct slot_now now = slot_clock(c);
+        struct list again;
+
+        list_init(&again);
+        list_splice_back(&again, &c->slot.parked);
+        while (!list_empty(&again)) {
+                struct drain_call *q = list_entry(again.next, struct drain_call, node);
+                const struct znode_slot *s = c->slot.cur;
+
+                list_remove(&q->node);
+                slot_touch_waiter(c->slot.cur, q->broker_id, &now);
+                if (s->n_holders == 0 || s->cluster_stop || now.mono_ms >= q->until_ms)
+                        serve(c, q);
+                else
+                        list_push_back(&c->slot.parked, &q->node);
+        }
+}
+
+void drain_refuse_parked(struct controller *c)
+{
+        while (c->slot.parked.next && !list_empty(&c->slot.parked)) {
+                struct drain_call *q = list_entry(c->slot.parked.next, struct drain_call, node);
+
+                list_remove(&q->node);
+                refuse(q, KAFKA_NOT_CONTROLLER);
+        }
+}
+
+/* --- undo --- */
+
+static bool undo_apply(struct controller *c, struct slot_op *op, struct znode_slot *next)
+{
+        struct drain_call *q = container_of(op, struct drain_call, slot);
+        struct slot_now now = slot_clock(c);
+
+        return slot_undo(next, q->broker_id, "undone on request", &now);
+}
+
+/* The write comes first: a later controller must not take up a drain of which somebody heard that it is over.
+ */
+static void undo_done(struct controller *c, struct slot_op *op, int r)
+{
+        struct drain_call *q = container_of(op, struct drain_call, slot);
+
+        if (r < 0) {
+                refuse(q, r == -ECANCELED ? KAFKA_NOT_CONTROLLER : KAFKA_UNKNOWN_SERVER_ERROR);
+                return;
+        }
+        drain_follow_slot(c);
+        answer(c, q, KAFKA_NONE, false);
+}
+
+static void undo(struct controller *c, struct drain_call *q)
+{
+        if (!ctl_lease(c)) {
+                answer(c, q, KAFKA_UNKNOWN_SERVER_ERROR, false);
+                return;
+        }
+        q->slot = (struct slot_op){.apply = undo_apply, .done = undo_done};
+        slot_submit(c, &q->slot);
+}
+
+static void get(struct controller *c, struct ctx_broker *b, struct drain_call *q)
+{
+        struct slot_now now = slot_clock(c);
+
+        if (q->id && b->drain && strcmp(q->id, b->drain->id) == 0)
+                slot_renew(c->slot.cur, b->id, &now); /* who drains is still there */
         answer(c, q, KAFKA_NONE, false);
 }
 
@@ -385,9 +654,9 @@ static void serve(struct controller *c, struct drain_call *q)
                 return;
         }
         if (q->ask == ASK_GET)
-                answer(c, q, KAFKA_NONE, false);
+                get(c, b, q);
         else if (q->ask == ASK_UNDO)
-                undo(c, b, q);
+                undo(c, q);
         else
                 start(c, b, q);
 }
@@ -442,6 +711,7 @@ void controller_drain_start(struct controller *c, const struct drain_request *r,
         q->fn = fn;
         q->deadline_ms = r->deadline_ms;
         q->replace = r->replace;
+        q->cluster_stop = r->cluster_stop;
         q->id = strdup(r->drain_id ? r->drain_id : "");
         q->reason = strdup(r->reason ? r->reason : "");
         q->requested_by = strdup(r->requested_by ? r->requested_by : "");
@@ -453,10 +723,17 @@ void controller_drain_start(struct controller *c, const struct drain_request *r,
 }
 
 static void ask_simple(struct controller *c, enum ask ask, int32_t broker_id, int64_t broker_epoch,
-                       controller_drain_fn fn, void *userdata)
+                       const char *drain_id, controller_drain_fn fn, void *userdata)
 {
         struct drain_call *q = call_new(ask, broker_id, broker_epoch, userdata);
 
+        if (q && drain_id && drain_id[0]) {
+                q->id = strdup(drain_id);
+                if (!q->id) {
+                        free(q);
+                        q = NULL;
+                }
+        }
         if (!q) {
                 fn(KAFKA_UNKNOWN_SERVER_ERROR, NULL, userdata);
                 return;
@@ -465,26 +742,33 @@ static void ask_simple(struct controller *c, enum ask ask, int32_t broker_id, in
         ctl_post(c, &q->call, run);
 }
 
-void controller_drain_get(struct controller *c, int32_t broker_id, controller_drain_fn fn, void *userdata)
+void controller_drain_get(struct controller *c, int32_t broker_id, const char *drain_id,
+                          controller_drain_fn fn, void *userdata)
 {
-        ask_simple(c, ASK_GET, broker_id, -1, fn, userdata);
+        ask_simple(c, ASK_GET, broker_id, -1, drain_id, fn, userdata);
 }
 
 void controller_drain_undo(struct controller *c, int32_t broker_id, int64_t broker_epoch,
                            controller_drain_fn fn, void *userdata)
 {
-        ask_simple(c, ASK_UNDO, broker_id, broker_epoch, fn, userdata);
+        ask_simple(c, ASK_UNDO, broker_id, broker_epoch, NULL, fn, userdata);
 }
 
 void controller_controlled_shutdown(struct controller *c, int32_t broker_id, int64_t broker_epoch,
-                                    controller_shutdown_fn fn, void *userdata)
+                                    int64_t wait_ms, controller_shutdown_fn fn, void *userdata)
 {
         struct drain_call *q = call_new(ASK_SHUTDOWN, broker_id, broker_epoch, userdata);
 
         if (!q) {
-                fn(KAFKA_UNKNOWN_SERVER_ERROR, NULL, 0, userdata);
+                fn(KAFKA_UNKNOWN_SERVER_ERROR, NULL, 0, NULL, userdata);
                 return;
         }
         q->shutdown_fn = fn;
+        q->wait_ms = wait_ms;
+        q->requested_by = strdup("controlled-shutdown");
+        if (!q->requested_by) {
+                refuse(q, KAFKA_UNKNOWN_SERVER_ERROR);
+                return;
+        }
         ctl_post(c, &q->call, run);
 }

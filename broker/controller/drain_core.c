@@ -25,6 +25,8 @@ static const char *const state_names[N_DRAIN_STATES] = {
         [DRAIN_DRAINING] = "draining",
         [DRAIN_INCOMPLETE] = "incomplete",
         [DRAIN_DRAINED] = "drained",
+        [DRAIN_WAITING] = "waiting_for_slot",
+        [DRAIN_CLUSTER_STOP] = "cluster_stop",
 };
 
 const char *drain_state_name(enum drain_state s)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "controller/controller_internal.h"
+#include "controller/drain_history.h"
 
 struct drain {
         struct ctx_broker *b;
@@ -24,7 +25,7 @@ bool drain_quiet(const struct controller *c, const struct ctx_broker *b, size_t 
 /* The partition behind hosted[@i] of @b as drain_core.c wants it; @replicas must outlive @ret. */
 void drain_view(const struct controller *c, const struct ctx_broker *b, size_t i, bool zk_available,
                 struct election_replica *replicas, struct drain_partition *ret);
-void drain_end(struct controller *c, struct ctx_broker *b, bool rejoin);
+void drain_end(struct controller *c, struct ctx_broker *b, bool rejoin, enum drain_verdict_kind how);
 
 /* Those whose time is over are answered in any case (R19). */
 void drain_answer_shutdowns(struct controller *c, struct drain *d, bool all);

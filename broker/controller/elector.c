@@ -209,10 +209,11 @@ void elector_check(struct controller *c)
 
 /* --- standing for election --- */
 
-static void won(struct controller *c, int32_t epoch, int32_t version)
+static void won(struct controller *c, int32_t epoch, const struct zk_stat *stat)
 {
         c->epoch = epoch;
-        c->epoch_version = version;
+        c->epoch_version = stat->version;
+        c->elected_zk_ms = stat->mtime_ms;
         atomic_store(&c->public_epoch, epoch);
         slog_notice("controller-elected", "this broker is the controller; it reads the cluster's state",
                     SL_INT("epoch", epoch));
@@ -229,7 +230,7 @@ static void on_epoch_verified(struct controller *c, const struct zk_result *res,
 
         if (res->r == 0 && znode_epoch_decode(res->data ? res->data : "", res->data_len, &epoch) == 0 &&
             epoch == e->epoch + 1 && res->stat.version == e->version + 1)
-                won(c, epoch, res->stat.version);
+                won(c, epoch, &res->stat);
         else
                 lost_later(c); /* what is in /controller of ours is deleted there */
         free(e);
@@ -257,7 +258,7 @@ static void on_elected(struct controller *c, const struct zk_result *res, void *
         struct election *e = arg;
 
         if (res->r == 0) {
-                won(c, e->epoch + 1, res->op_stats[1].version);
+                won(c, e->epoch + 1, &res->op_stats[1]);
                 free(e);
                 return;
         }

@@ -35,12 +35,12 @@ static void refuse(struct inspect_call *q, int16_t error)
         free(q);
 }
 
-static struct draining_broker describe_drain(const struct ctx_broker *b)
+static struct draining_broker describe_drain(const struct controller *c, const struct ctx_broker *b)
 {
         const struct drain *d = b->drain;
 
         return (struct draining_broker){.id = b->id,
-                                        .state = drain_state_shown(b),
+                                        .state = drain_state_shown(c, b),
                                         .drain_id = d ? d->id : "",
                                         .since_ms = d ? d->since_ms : 0,
                                         .deadline_ms = d ? d->deadline_ms : 0};
@@ -76,7 +76,7 @@ static int fill_draining(struct controller *c, const struct ctx_broker *self, st
                 const struct ctx_broker *b = v;
 
                 if (b != self && b->drain && n <= c->ctx.n_alive)
-                        list[n++] = describe_drain(b);
+                        list[n++] = describe_drain(c, b);
         }
         qsort(list, n, sizeof(*list), compare_draining);
         ret->draining = list;
@@ -109,7 +109,7 @@ static void answer_check(struct controller *c, const struct ctx_broker *b, struc
                                      .controller_id = c->o.broker_id,
                                      .controller_epoch = c->epoch,
                                      .zookeeper_available = zk_lease_valid(c->zk),
-                                     .drain = drain_state_shown(b)};
+                                     .drain = drain_state_shown(c, b)};
         const struct znode_drain *past;
         size_t n;
 
@@ -197,7 +197,7 @@ static void answer_info(struct controller *c, const struct ctx_broker *b, struct
                                    .host = "",
                                    .admin_host = "",
                                    .catching_up = list,
-                                   .drain = describe_drain(b),
+                                   .drain = describe_drain(c, b),
                                    .drain_moved = b->drain ? b->drain->moved : 0};
 
         fill_address(c, b, &where, &info);

@@ -61,7 +61,7 @@ static int describe_broker(const struct controller *c, const struct ctx_broker *
                                        .rack = copy_text(a, b->info.rack),
                                        .port = e ? e->port : 0,
                                        .admin_port = where.admin_port,
-                                       .drain = drain_state_shown(b),
+                                       .drain = drain_state_shown(c, b),
                                        .leaders = b->leaders,
                                        .replicas = (int32_t)b->n_hosted};
         return ret->host && ret->admin_host ? 0 : -ENOMEM;

@@ -76,6 +76,7 @@ static void activate(struct controller *c)
 {
         ctl_set_state(c, CTL_ACTIVE);
         drain_history_active(c);
+        drain_resume_all(c);
         announce_everything(c);
         reassign_load(c);
         atomic_store(&c->active, true);
@@ -90,6 +91,7 @@ static void activate(struct controller *c)
         log_dirs_on_changed(c);
         rebalance_start(c);
         leader_return_active(c);
+        slot_settle_soon(c);
         ctl_progress(c);
 }
 
@@ -226,12 +228,17 @@ static void on_deletions(struct controller *c, const struct zk_result *res, void
 
 /* --- loading --- */
 
+static void on_slot_known(void *arg)
+{
+        read_topics(arg);
+}
+
 static void on_brokers_known(void *arg)
 {
         struct controller *c = arg;
 
         if (c->state == CTL_LOADING)
-                read_topics(c);
+                slot_load(c, on_slot_known, c);
 }
 
 void loader_load_all(struct controller *c)

@@ -27,6 +27,7 @@ struct zk_options {
 struct zk_stat {
         int64_t czxid, mzxid, ephemeral_owner;
         int64_t ctime_ms; /* by the server's clock */
+        int64_t mtime_ms; /* of the last change, by the clock of ZooKeeper's leader */
         int32_t version, cversion, num_children;
 };
 

@@ -12,6 +12,7 @@ static void stat_copy(const struct Stat *s, struct zk_stat *ret)
                 .czxid = s->czxid,
                 .ctime_ms = s->ctime,
                 .mzxid = s->mzxid,
+                .mtime_ms = s->mtime,
                 .ephemeral_owner = s->ephemeralOwner,
                 .version = s->version,
                 .cversion = s->cversion,

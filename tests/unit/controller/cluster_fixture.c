@@ -52,6 +52,7 @@ static void gate_wait(struct gate *g)
 int64_t fixture_stop_timeout_ms;
 int64_t fixture_rebalance_ms;
 int64_t fixture_take_up_ms;
+int64_t fixture_slot_lease_ms;
 
 struct cluster *cluster_new(void)
 {
@@ -62,6 +63,7 @@ struct cluster *cluster_new(void)
         assert_non_null(c);
         fixture_stop_timeout_ms = 60000;
         fixture_rebalance_ms = fixture_take_up_ms = 0;
+        fixture_slot_lease_ms = 60000;
         (void)snprintf(c->chroot, sizeof(c->chroot), "/cluster/%d", number++);
         (void)snprintf(connect, sizeof(connect), "%s%s", fixture_address(), c->chroot);
         c->admin = client_new_at(connect, 10000, 10000);
@@ -138,7 +140,8 @@ void node_start(struct cluster *c, int32_t id, enum node_kind kind)
                                                .leader_imbalance_check_ms = fixture_rebalance_ms,
                                                .leader_imbalance_percentage = 10,
                                                .drain_take_up_ms = fixture_take_up_ms,
-                                               .stop_replica_timeout_ms = fixture_stop_timeout_ms};
+                                               .stop_replica_timeout_ms = fixture_stop_timeout_ms,
+                                               .slot_lease_ms = fixture_slot_lease_ms};
 
                 assert_int_equal(controller_new(&o, NULL, &n->controller), 0);
                 assert_int_equal(controller_start(n->controller), 0);
@@ -279,6 +282,9 @@ static void on_drain(int16_t error, const struct drain_status *status, void *use
         memset(s, 0, sizeof(*s));
         s->error = error;
         s->has_status = status;
+        s->holder.broker = -1;
+        if (status && status->holder)
+                s->holder = *status->holder;
         if (status) {
                 s->status = *status;
                 for (size_t i = 0; i < status->n_blocked && i < 64; i++) {
@@ -293,24 +299,65 @@ static void on_drain(int16_t error, const struct drain_status *status, void *use
         gate_open(&d->gate);
 }
 
-void drain_start(struct cluster *c, int32_t id, int64_t epoch, const char *drain_id, struct drain_seen *ret)
+static void ask_for_drain(struct cluster *c, struct drain_request *r, struct drain_seen *ret)
 {
         struct drained d = {.gate = GATE_INIT, .seen = ret};
-        struct drain_request r = {.broker_id = id,
-                                  .broker_epoch = epoch,
-                                  .drain_id = drain_id,
-                                  .reason = "test",
-                                  .requested_by = "me"};
 
-        controller_drain_start(cluster_active(c), &r, on_drain, &d);
+        r->reason = "test";
+        r->requested_by = "me";
+        controller_drain_start(cluster_active(c), r, on_drain, &d);
         gate_wait(&d.gate);
+}
+
+void drain_start(struct cluster *c, int32_t id, int64_t epoch, const char *drain_id, struct drain_seen *ret)
+{
+        struct drain_request r = {.broker_id = id, .broker_epoch = epoch, .drain_id = drain_id};
+
+        ask_for_drain(c, &r, ret);
+}
+
+void drain_replace(struct cluster *c, int32_t id, const char *drain_id, struct drain_seen *ret)
+{
+        struct drain_request r = {.broker_id = id, .broker_epoch = -1, .drain_id = drain_id, .replace = true};
+
+        ask_for_drain(c, &r, ret);
+}
+
+void drain_cluster_stop(struct cluster *c, int32_t id, struct drain_seen *ret)
+{
+        struct drain_request r = {.broker_id = id, .broker_epoch = -1, .cluster_stop = true};
+
+        ask_for_drain(c, &r, ret);
+}
+
+struct granted_want {
+        struct cluster *c;
+        int32_t id;
+        const char *drain_id;
+        struct drain_seen *seen;
+};
+
+static bool granted(void *userdata)
+{
+        struct granted_want *w = userdata;
+
+        drain_start(w->c, w->id, -1, w->drain_id, w->seen);
+        return w->seen->error != KAFKA_OPERATION_NOT_ATTEMPTED && w->seen->error != KAFKA_NOT_CONTROLLER;
+}
+
+void drain_start_granted(struct cluster *c, int32_t id, const char *drain_id, struct drain_seen *ret)
+{
+        struct granted_want w = {c, id, drain_id, ret};
+
+        wait_until(granted, &w);
+        assert_int_equal(ret->error, KAFKA_NONE);
 }
 
 void drain_get(struct cluster *c, int32_t id, struct drain_seen *ret)
 {
         struct drained d = {.gate = GATE_INIT, .seen = ret};
 
-        controller_drain_get(cluster_active(c), id, on_drain, &d);
+        controller_drain_get(cluster_active(c), id, NULL, on_drain, &d);
         gate_wait(&d.gate);
 }
 
@@ -349,13 +396,15 @@ struct shut {
         struct shutdown_seen *seen;
 };
 
-static void on_shutdown(int16_t error, const struct controller_partition *remaining, size_t n, void *userdata)
+static void on_shutdown(int16_t error, const struct controller_partition *remaining, size_t n,
+                        const struct slot_holder *holder, void *userdata)
 {
         struct shut *s = userdata;
 
         memset(s->seen, 0, sizeof(*s->seen));
         s->seen->error = error;
         s->seen->n = n;
+        s->seen->holder = holder ? holder->broker : -1;
         for (size_t i = 0; i < n && i < 64; i++) {
                 (void)snprintf(s->seen->topics[i], sizeof(s->seen->topics[i]), "%s", remaining[i].topic);
                 s->seen->remaining[i] = (struct controller_partition){.topic = s->seen->topics[i],
@@ -368,7 +417,7 @@ void controlled_shutdown(struct controller *c, int32_t id, int64_t epoch, struct
 {
         struct shut s = {.gate = GATE_INIT, .seen = ret};
 
-        controller_controlled_shutdown(c, id, epoch, on_shutdown, &s);
+        controller_controlled_shutdown(c, id, epoch, 300, on_shutdown, &s);
         gate_wait(&s.gate);
 }
 

@@ -33,6 +33,8 @@ extern int64_t fixture_stop_timeout_ms;
 extern int64_t fixture_rebalance_ms;
 /* drain_take_up_ms; 0, and after cluster_new(): the default. */
 extern int64_t fixture_take_up_ms;
+/* drain.slot.lease.ms of controllers started from now on; cluster_new() sets a minute. */
+extern int64_t fixture_slot_lease_ms;
 struct cluster *cluster_new(void);
 void cluster_free(struct cluster *c);
 enum node_kind { NODE_BROKER, NODE_CONTROLLER, NODE_PROXIED };
@@ -53,16 +55,23 @@ int16_t drop_topic(struct cluster *c, const char *name);
 struct drain_seen {
         int16_t error;
         bool has_status;
+        struct slot_holder holder;  /* broker -1: none */
         struct drain_status status; /* its lists are the copies below */
         struct drain_blocked blocked[64];
         char topics[64][64];
 };
 void drain_start(struct cluster *c, int32_t id, int64_t epoch, const char *drain_id, struct drain_seen *ret);
+/* With a reason: whoever holds the slot loses it. */
+void drain_replace(struct cluster *c, int32_t id, const char *drain_id, struct drain_seen *ret);
+/* Asks until it is its turn. */
+void drain_start_granted(struct cluster *c, int32_t id, const char *drain_id, struct drain_seen *ret);
+void drain_cluster_stop(struct cluster *c, int32_t id, struct drain_seen *ret);
 void drain_get(struct cluster *c, int32_t id, struct drain_seen *ret);
 void drain_undo(struct cluster *c, int32_t id, struct drain_seen *ret);
 void drain_wait(struct cluster *c, int32_t id, enum drain_state state, struct drain_seen *ret);
 struct shutdown_seen {
         int16_t error;
+        int32_t holder; /* of the slot, with OPERATION_NOT_ATTEMPTED; else -1 */
         size_t n;
         struct controller_partition remaining[64];
         char topics[64][64];

@@ -548,9 +548,14 @@ static void leadership_goes_back_by_itself_but_never_during_a_drain(void **state
         assert_non_null(seen);
         fixture_rebalance_ms = 50;
         start(3);
-        drain_start(c, 3, -1, "other", seen); /* of another broker: nothing goes back meanwhile */
+        assert_int_equal(make_topic(c, "t", 1, 2, two_one), KAFKA_NONE);
+        drain_start(c, 2, -1, "away", seen);
+        drain_wait(c, 2, DRAIN_DRAINED, seen);
+        drain_replace(c, 3, "other", seen); /* of another broker: nothing goes back meanwhile */
         drain_wait(c, 3, DRAIN_DRAINED, seen);
-        led_by_the_second("t");
+        wait_leader(c, "t", 0, 1);
+        while (in_sync("t", one_two, 2) != KAFKA_NONE)
+                continue;
         wait_until(isr_is, &w);
         st = state_of(c, "t", 0);
         until_ms = clock_mono_ms() + 6 * fixture_rebalance_ms;
