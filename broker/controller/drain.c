@@ -384,7 +384,7 @@ void drain_clear(struct controller *c, struct ctx_broker *b, const char *why)
         drain_end(c, b, false, DRAIN_ENDED_NOT);
 }
 
-static enum drain_verdict_kind how_it_ended(const struct znode_slot *s, const char *drain_id)
+static enum drain_verdict_kind how_it_ended(const struct znode_slot *s, const struct drain *d)
 {
         static const enum drain_verdict_kind kinds[N_SLOT_ENDS] = {
                 [SLOT_END_RETURNED] = DRAIN_ENDED_NOT,
@@ -393,9 +393,9 @@ static enum drain_verdict_kind how_it_ended(const struct znode_slot *s, const ch
                 [SLOT_END_REPLACED] = DRAIN_ENDED_REPLACED,
         };
 
-        for (size_t i = 0; i < s->n_ended; i++)
-                if (strcmp(s->ended[i].drain_id, drain_id) == 0)
-                        return kinds[s->ended[i].how];
+        for (size_t i = s->n_ended; i > 0; i--)
+                if (s->ended[i - 1].broker == d->b->id && strcmp(s->ended[i - 1].drain_id, d->id) == 0)
+                        return kinds[s->ended[i - 1].how];
         return DRAIN_ENDED_UNDONE;
 }
 
@@ -419,8 +419,7 @@ void drain_follow_slot(struct controller *c)
                             SL_INT("broker", b->id), SL_STR("drain_id", b->drain->id),
                             SL_STR("why", b->stopping ? "the cluster stops" : "it does not hold the slot"));
                 ctl_log_change(c, "Drain %s of broker %d is undone", b->drain->id, (int)b->id);
-                drain_end(c, b, !b->stopping,
-                          b->stopping ? DRAIN_ENDED_NOT : how_it_ended(slot, b->drain->id));
+                drain_end(c, b, !b->stopping, b->stopping ? DRAIN_ENDED_NOT : how_it_ended(slot, b->drain));
         }
 }
 

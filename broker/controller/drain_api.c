@@ -250,7 +250,7 @@ static void answer(struct controller *c, struct drain_call *q, int16_t error, bo
         }
         arena_init(&a, 0);
         fill_status(c, q, stale, &a, &status);
-        status.ended = stale && q->id && slot_id_is_over(c->slot.cur, q->id);
+        status.ended = stale && q->id && slot_id_is_over(c->slot.cur, q->broker_id, q->broker_epoch, q->id);
         q->fn(error, &status, q->userdata);
         call_free(q);
 }
@@ -442,6 +442,21 @@ static void park(struct controller *c, struct drain_call *q)
                 list_push_back(&c->slot.parked, &q->node);
 }
 
+/* Down without having been stopped by us: it is expected back, so this is no stop of the whole cluster. */
+static bool some_missing(struct controller *c, struct znode_slot *s)
+{
+        size_t cursor = 0;
+        void *v;
+
+        while (map_next(c->ctx.brokers, &cursor, NULL, NULL, &v)) {
+                const struct ctx_broker *b = v;
+
+                if (!b->alive && b->n_hosted > 0 && !slot_holder_of(s, b->id))
+                        return true;
+        }
+        return false;
+}
+
 static bool ask_apply(struct controller *c, struct slot_op *op, struct znode_slot *next)
 {
         struct drain_call *q = container_of(op, struct drain_call, slot);
@@ -453,13 +468,15 @@ static bool ask_apply(struct controller *c, struct slot_op *op, struct znode_slo
         bool changed, replace = q->replace && q->reason && q->reason[0];
         struct slot_ask a = {.broker = q->broker_id,
                              .epoch = b && b->alive ? b->epoch : -1,
+                             .named_epoch = q->broker_epoch,
                              .drain_id = q->id,
                              .reason = q->reason,
                              .requested_by = q->requested_by,
                              .deadline_ms = q->deadline_ms,
                              .leaders = b ? b->leaders_multi : 0,
                              .replace = q->replace && (replace || slot_holder_of(next, q->broker_id)),
-                             .cluster_stop = q->cluster_stop};
+                             .cluster_stop = q->cluster_stop,
+                             .some_missing = some_missing(c, next)};
 
         q->asked_epoch = a.epoch;
         q->verdict = SLOT_FULL;
@@ -540,7 +557,7 @@ static void start(struct controller *c, struct ctx_broker *b, struct drain_call 
         struct slot_now now = slot_clock(c);
         bool other = d && q->id && q->id[0] && strcmp(q->id, d->id) != 0;
 
-        if (q->id && q->id[0] && slot_id_is_over(c->slot.cur, q->id)) {
+        if (q->id && q->id[0] && slot_id_is_over(c->slot.cur, q->broker_id, q->broker_epoch, q->id)) {
                 answer(c, q, KAFKA_NONE, true); /* a late duplicate */
         } else if (other && !q->replace) {
                 answer(c, q, KAFKA_INVALID_REQUEST, false);

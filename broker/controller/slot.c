@@ -81,12 +81,13 @@ static void say_changes(const struct znode_slot *was, const struct znode_slot *i
         for (size_t i = 0; i < is->n_ended; i++) {
                 const struct slot_ended *e = &is->ended[i];
 
-                if (!slot_id_is_over(was, e->drain_id))
-                        slog_notice("drain-ended", "a drain is over; requests that bear its id are stale",
-                                    SL_INT("broker", e->broker), SL_STR("drain_id", e->drain_id),
-                                    SL_STR("how", slot_end_name(e->how)), SL_STR("note", e->note));
-                if (!slot_id_is_over(was, e->drain_id) && e->how == SLOT_END_EXPIRED)
-                        metric_add(&controller_metric_slot_expired, 1);
+                if (slot_id_is_over(was, e->broker, e->epoch, e->drain_id) ||
+                    (e->how != SLOT_END_EXPIRED && e->how != SLOT_END_REPLACED))
+                        continue;
+                metric_add(&controller_metric_slot_expired, e->how == SLOT_END_EXPIRED);
+                slog_warning("drain-slot-lost", "a broker lost the drain slot before it was back in sync",
+                             SL_INT("broker", e->broker), SL_STR("drain_id", e->drain_id),
+                             SL_STR("how", slot_end_name(e->how)), SL_STR("note", e->note));
         }
         if (was->n_holders > 0 && is->n_holders == 0)
                 slog_notice("drain-slot-free", "the drain slot is free again",

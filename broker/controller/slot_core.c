@@ -20,10 +20,11 @@ const struct slot_waiter *slot_waiter_of(const struct znode_slot *s, int32_t bro
         return NULL;
 }
 
-bool slot_id_is_over(const struct znode_slot *s, const char *drain_id)
+bool slot_id_is_over(const struct znode_slot *s, int32_t broker, int64_t named_epoch, const char *drain_id)
 {
         for (size_t i = 0; i < s->n_ended; i++)
-                if (strcmp(s->ended[i].drain_id, drain_id) == 0)
+                if (s->ended[i].broker == broker && s->ended[i].epoch >= named_epoch &&
+                    strcmp(s->ended[i].drain_id, drain_id) == 0)
                         return true;
         return false;
 }
@@ -47,7 +48,7 @@ static void note_end(struct znode_slot *s, const struct slot_holder *h, enum slo
 {
         struct slot_ended *e;
 
-        if (slot_id_is_over(s, h->drain_id))
+        if (slot_id_is_over(s, h->broker, h->epoch, h->drain_id))
                 return;
         if (s->n_ended == ZNODE_SLOT_MAX_ENDED)
                 memmove(&s->ended[0], &s->ended[1], --s->n_ended * sizeof(s->ended[0]));
@@ -122,7 +123,8 @@ static bool asks_to_stop(struct znode_slot *s, int32_t broker, int64_t epoch, co
 }
 
 /* D8: every broker that lives asks to stop, and so did the one that holds the slot and is down; all of them
- * within a short time. Two of three in the same second are not enough: the third stays. */
+ * within a short time. Two of three in the same second are not enough: the third stays, or is expected back.
+ */
 static bool everybody_stops(struct znode_slot *s, const struct slot_peer *peers, size_t n,
                             const struct slot_now *now)
 {
@@ -214,12 +216,13 @@ enum slot_verdict slot_take(struct znode_slot *s, const struct slot_ask *a, cons
         struct slot_holder *own = slot_holder_of(s, a->broker);
 
         *ret_holder = NULL;
-        if (slot_id_is_over(s, a->drain_id))
+        if (slot_id_is_over(s, a->broker, a->named_epoch, a->drain_id))
                 return SLOT_OVER;
         if (own)
                 return take_again(s, own, a, now, ret_holder);
         note_waiter(s, a, now);
-        if (a->cluster_stop || (s->n_holders > 0 && everybody_stops(s, peers, n_peers, now)))
+        if (a->cluster_stop ||
+            (s->n_holders > 0 && !a->some_missing && everybody_stops(s, peers, n_peers, now)))
                 s->cluster_stop = true;
         if (s->n_holders == 0 || s->cluster_stop)
                 return grant(s, a, now);

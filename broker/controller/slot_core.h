@@ -7,7 +7,7 @@
  *          '---- the lease ran out: from everywhere ----------- in every ISR of its partitions -----'
  *
  * One broker at a time, with one exception: a stop of the whole cluster, asked for as such or recognised
- * because every live broker asks within SLOT_STOP_WINDOW_MS (decision 0005). Then nobody waits.
+ * because every broker asks within SLOT_STOP_WINDOW_MS (docs/decisions). Then nobody waits.
  *
  * Leases are counted with the clock in @now, which is the controller's own; see slot_adopt() for what a
  * controller makes of a slot that another one has written. */
@@ -31,11 +31,13 @@ struct slot_peer { /* a live broker */
 struct slot_ask {
         int32_t broker;
         int64_t epoch;
+        int64_t named_epoch;                          /* the one that the request names, -1: none */
         const char *drain_id, *reason, *requested_by; /* the id is not empty */
         int64_t deadline_ms;
         int32_t leaders;
         bool replace;      /* take it from whoever holds it; a reason is given */
         bool cluster_stop; /* all of the cluster is being stopped */
+        bool some_missing; /* a broker that hosts replicas is down and does not hold the slot */
 };
 
 enum slot_verdict {
@@ -69,4 +71,6 @@ void slot_touch_waiter(struct znode_slot *s, int32_t broker, const struct slot_n
 
 struct slot_holder *slot_holder_of(struct znode_slot *s, int32_t broker); /* NULL: none */
 const struct slot_waiter *slot_waiter_of(const struct znode_slot *s, int32_t broker);
-bool slot_id_is_over(const struct znode_slot *s, const char *drain_id);
+/* Has that drain of that broker ended? Whoever names a later epoch means another one: an id may serve a whole
+ * roll, and the next one. */
+bool slot_id_is_over(const struct znode_slot *s, int32_t broker, int64_t named_epoch, const char *drain_id);

@@ -160,12 +160,14 @@ class Records(Base):
         self.undo(2)
         self.assertEqual(self.record("u-2")["verdict"], "undone")
         self.cluster.wait_in_sync()
-        # asked for again, it goes on in the same record
-        self.drain(2, drain_id="u-2")
+        # asked for again, it is over; the next one has a name of its own
+        status, body = self.drain(2, drain_id="u-2")
+        self.assertEqual((status, body["error"]), (410, "drain_ended"))
+        self.drain(2, drain_id="u-3", reason="other\nwise", requested_by="someone")
         self.wait_drained(2)
-        self.record("u-2", lambda d: not d["verdict"])
+        self.record("u-3", lambda d: not d["verdict"])
         self.undo(2)
-        self.assertEqual(self.record("u-2")["verdict"], "undone")
+        self.assertEqual(self.record("u-3")["verdict"], "undone")
         self.cluster.wait_in_sync()
 
         c.wait_for("it is saved", lambda: self.cluster.get("/v1/drains")["saved"])
@@ -175,7 +177,7 @@ class Records(Base):
         finally:
             zk.close()
         mine = [(d["drain_id"], d["verdict"]) for d in stored["drains"] if d["drain_id"].startswith("u-")]
-        self.assertEqual(mine, [("u-1", "replaced"), ("u-2", "undone")])
+        self.assertEqual(mine, [("u-1", "replaced"), ("u-2", "undone"), ("u-3", "undone")])
         controller = self.cluster.controller()
         metrics = controller.request("GET", "/metrics")[1]
         self.assertRegex(metrics, r'stepdown_controller_drains_ended_total\{verdict="undone"\} [2-9]')

@@ -7,6 +7,7 @@
 
 #include "zk/znode.h"
 #include "zk/znode_drains.h"
+#include "zk/znode_slot.h"
 
 static void check_broker(const char *s, size_t len)
 {
@@ -134,9 +135,23 @@ static void check_path(const char *s, size_t len)
         FUZZ_CHECK(strncmp(path, ZNODE_TOPICS "/", sizeof(ZNODE_TOPICS)) == 0);
 }
 
+static void check_slot(const char *s, size_t len)
+{
+        cleanup_with(freep) struct znode_slot *slot = malloc(sizeof(*slot)), *again = malloc(sizeof(*again));
+        cleanup_with(buf_donep) struct buf out = {};
+
+        FUZZ_CHECK(slot && again);
+        if (znode_slot_decode(s, len, slot) < 0)
+                return;
+        FUZZ_CHECK(znode_slot_encode(slot, &out) == 0);
+        FUZZ_CHECK(znode_slot_decode((const char *)out.data, out.len, again) == 0);
+        FUZZ_CHECK(again->n_holders == slot->n_holders && again->n_ended == slot->n_ended);
+}
+
 static void (*const checks[])(const char *s, size_t len) = {
         check_broker, check_topic, check_state, check_partitions,
         check_config, check_small, check_path,  check_drains,
+        check_slot,
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -80,7 +80,7 @@ class ClusterCase(unittest.TestCase):
         self.cluster.wait_in_sync()
 
     def drain(self, broker_id, **body):
-        return self.cluster.brokers[0].request("PUT", f"/v1/brokers/{broker_id}/drain", body)
+        return self.cluster.get_any().request("PUT", f"/v1/brokers/{broker_id}/drain", body)
 
     def drain_status(self, broker_id):
         return self.cluster.get(f"/v1/brokers/{broker_id}/drain")

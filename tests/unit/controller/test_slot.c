@@ -48,9 +48,16 @@ static void topic(const char *name, int32_t n, int16_t rf, const int32_t *ids)
         assert_int_equal(make_topic(c, name, n, rf, ids), KAFKA_NONE);
 }
 
-/* What the leader does when a follower has caught up. */
-static void rejoin(const char *name, int32_t partition, int32_t id)
+struct rejoin_want {
+        const char *topic;
+        int32_t partition, id;
+};
+
+static bool rejoined(void *userdata)
 {
+        const struct rejoin_want *w = userdata;
+        const char *name = w->topic;
+        int32_t partition = w->partition, id = w->id;
         struct znode_state st;
         struct proposal p = {.topic = name, .partition = partition};
         int32_t version;
@@ -62,7 +69,15 @@ static void rejoin(const char *name, int32_t partition, int32_t id)
         for (size_t i = 0; i < st.n_isr; i++)
                 p.isr[p.n_isr++] = st.isr[i];
         p.isr[p.n_isr++] = id;
-        assert_int_equal(propose_isr(c, &p), KAFKA_NONE);
+        return propose_isr(c, &p) == KAFKA_NONE; /* not while the epoch's renewal is being written */
+}
+
+/* What the leader does when a follower has caught up. */
+static void rejoin(const char *name, int32_t partition, int32_t id)
+{
+        struct rejoin_want w = {name, partition, id};
+
+        wait_until(rejoined, &w);
 }
 
 static void read_slot(struct znode_slot *ret)

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "zk/znode.h"
+#include "zk/znode_slot.h"
 
 static char name_internal[] = "INTERNAL", name_plain[] = "PLAINTEXT", name_ssl[] = "SSL";
 static char host_one[] = "b1.example", host_two[] = "fd00::1", topic_t[] = "t", rack[] = "r\"1\\";
@@ -408,6 +409,69 @@ static void small_nodes_round_trip(void **state)
         assert_int_equal(broker, 4);
 }
 
+static void the_drain_slot_round_trips_with_any_text(void **state)
+{
+        cleanup_with(freep) struct znode_slot *s = calloc(1, sizeof(*s)), *got = calloc(1, sizeof(*got));
+        struct slot_holder h = {.broker = 1,
+                                .epoch = 42,
+                                .drain_id = "a\"b\\",
+                                .reason = "wei\xc3\x9f\n",
+                                .state = SLOT_RETURNING,
+                                .since_ms = 1,
+                                .expires_ms = 2,
+                                .deadline_ms = 3,
+                                .leaders = 7,
+                                .asked_ago_ms = 4};
+        cleanup_with(buf_donep) struct buf out = {0};
+        char text[SLOT_HOLDER_TEXT_SIZE];
+
+        (void)state;
+        assert_true(s && got);
+        s->cluster_stop = true;
+        for (s->n_holders = 0; s->n_holders < 3; s->n_holders++)
+                s->holders[s->n_holders] = h;
+        s->waiting[s->n_waiting++] = (struct slot_waiter){.broker = 2, .epoch = 43, .since_ms = 9};
+        s->ended[s->n_ended++] =
+                (struct slot_ended){.drain_id = "old", .note = "why", .epoch = 5, .how = SLOT_END_REPLACED};
+        assert_int_equal(znode_slot_encode(s, &out), 0);
+        assert_int_equal(znode_slot_decode((const char *)out.data, out.len, got), 0);
+        assert_true(got->cluster_stop && got->n_holders == 3 && got->n_waiting == 1 && got->n_ended == 1);
+        assert_string_equal(got->holders[2].drain_id, h.drain_id);
+        assert_string_equal(got->holders[2].reason, h.reason);
+        assert_int_equal(got->holders[2].state, SLOT_RETURNING);
+        assert_int_equal(got->holders[2].leaders, 7);
+        assert_int_equal(got->holders[2].missing, -1);
+        assert_int_equal(got->ended[0].how, SLOT_END_REPLACED);
+        for (size_t len = 0; len < out.len; len++) /* cut anywhere it is no slot */
+                assert_int_equal(znode_slot_decode((const char *)out.data, len, got), -EBADMSG);
+        slot_holder_text(&h, text);
+        assert_non_null(
+                strstr(text, "broker 1 (epoch 42, returning since 1970-01-01T00:00:00Z, at most until "));
+}
+
+static void slots_that_are_none_are_refused(void **state)
+{
+        static const char *const bad[] = {
+                "[]",
+                "{}",
+                "{\"version\":2}",
+                "{\"version\":1,\"holders\":{}}",
+                "{\"version\":1,\"holders\":[{}]}",
+                "{\"version\":1,\"holders\":[{\"broker\":-1,\"epoch\":1}]}",
+                "{\"version\":1,\"holders\":[{\"broker\":1,\"epoch\":1,\"state\":\"sleeping\"}]}",
+                "{\"version\":1,\"waiting\":[{\"broker\":1}]}",
+                "{\"version\":1,\"ended\":[{\"broker\":1,\"epoch\":1,\"note\":7}]}",
+        };
+        cleanup_with(freep) struct znode_slot *got = calloc(1, sizeof(*got));
+
+        (void)state;
+        assert_non_null(got);
+        for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+                assert_int_equal(znode_slot_decode(bad[i], strlen(bad[i]), got), -EBADMSG);
+        assert_int_equal(znode_slot_decode("{\"version\":1}", 13, got), 0);
+        assert_int_equal(got->n_holders, 0);
+}
+
 static void paths_are_kafkas_and_the_state_path_is_parsed_back(void **state)
 {
         char path[ZNODE_PATH_SIZE], topic[250], longest[250];
@@ -454,6 +518,8 @@ int main(void)
                 cmocka_unit_test(broken_lists_are_refused),
                 cmocka_unit_test(configurations_keep_text_and_read_bare_values),
                 cmocka_unit_test(small_nodes_round_trip),
+                cmocka_unit_test(the_drain_slot_round_trips_with_any_text),
+                cmocka_unit_test(slots_that_are_none_are_refused),
                 cmocka_unit_test(paths_are_kafkas_and_the_state_path_is_parsed_back),
         };
 
