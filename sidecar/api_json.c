@@ -167,6 +167,31 @@ void api_parse_holder(const char *body, size_t len, struct slot_info *ret)
         parse_slot(o, "holder", ret);
 }
 
+void api_parse_unsafe(const char *body, size_t len, struct blocked_partition blocked[BLOCKED_MAX],
+                      size_t *ret_n, int32_t *ret_total)
+{
+        cleanup_with(json_decrefp) json_t *o = load_object(body, len);
+        const json_t *risks = json_object_get(o, "risks"), *list = json_object_get(risks, "list"), *item;
+        size_t i;
+
+        *ret_n = 0;
+        if (get_int32(risks, "waiting_for", 0, 0, ret_total) < 0)
+                *ret_total = 0;
+        json_array_foreach(list, i, item)
+        {
+                struct blocked_partition *b = &blocked[*ret_n];
+                const char *risk = json_string_value(json_object_get(item, "risk"));
+
+                if (*ret_n == BLOCKED_MAX || !risk ||
+                    (strcmp(risk, "unavailable") != 0 && strcmp(risk, "below_min_isr") != 0) ||
+                    get_text(item, "topic", b->topic, sizeof(b->topic)) < 0 ||
+                    get_int32(item, "partition", 0, REQUIRED, &b->partition) < 0)
+                        continue;
+                text_copy(b->reason, sizeof(b->reason), risk);
+                (*ret_n)++;
+        }
+}
+
 int api_parse_slot(const json_t *o, struct slot_info *ret)
 {
         const json_t *v = json_object_get(o, "slot");
@@ -280,6 +305,8 @@ char *api_format_ask(const struct drain_ask *ask)
                       reason, "requested_by", by, "deadline_ms",
                       (json_int_t)MAX(ask->deadline_ms, INT64_C(1)));
         if (o && ask->replace && json_object_set_new(o, "replace", json_true()) < 0)
+                return NULL;
+        if (o && ask->force && json_object_set_new(o, "force", json_true()) < 0)
                 return NULL;
         if (o && ask->cluster_stop && json_object_set_new(o, "cluster_shutdown", json_true()) < 0)
                 return NULL;

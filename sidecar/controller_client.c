@@ -134,7 +134,13 @@ static void read_refusal(const struct controller_call *call, const struct http_r
         res->slot_held = strcmp(room->code, "slot_held") == 0;
         api_parse_holder(reply->body, reply->body_len, &room->slot);
         res->slot = &room->slot;
-        if (res->slot_held) /* it says it all, and it is no failure */
+        res->unsafe = strcmp(room->code, "unsafe") == 0;
+        if (res->unsafe) {
+                api_parse_unsafe(reply->body, reply->body_len, room->blocked, &res->n_blocked,
+                                 &res->blocked_total);
+                res->blocked = room->blocked;
+        }
+        if (res->slot_held || res->unsafe) /* it says it all, and it is no failure */
                 text_copy(room->message, sizeof(room->message), said);
         /* Any web server answers 404: only the API's own says that the broker is unknown (L1, L3). */
         if (reply->status == 404 && call->want == WANT_DRAIN && strcmp(room->code, "unknown_broker") != 0)

@@ -61,11 +61,14 @@ struct cluster_answer {
 };
 
 struct controller_result {
-        int error;                   /* no reply, or one that is not of the API: -errno */
-        int http_status;             /* 0 without a reply */
-        bool zookeeper_down;         /* a refusal that blames ZooKeeper */
-        bool slot_held, drain_ended; /* refusals (D3); @slot says who has it */
+        int error;                           /* no reply, or one that is not of the API: -errno */
+        int http_status;                     /* 0 without a reply */
+        bool zookeeper_down;                 /* a refusal that blames ZooKeeper */
+        bool slot_held, unsafe, drain_ended; /* refusals (D3); @slot says who has it */
         const struct slot_info *slot;
+        const struct blocked_partition *blocked; /* with `unsafe`: what is waited for */
+        size_t n_blocked;
+        int32_t blocked_total;
         const char *message; /* for people: why not; "" when all is well */
         const char *base;    /* base URL that answered, after redirects */
         /* exactly one is set when error is 0 and the status says success */
@@ -83,6 +86,7 @@ struct drain_ask { /* body of a PUT */
         int64_t deadline_ms; /* from now */
         bool replace;        /* take the slot from whoever holds it; with a reason */
         bool cluster_stop;   /* D8 */
+        bool force;          /* D4: safe or not; with a reason */
 };
 
 int controller_client_new(struct loop *loop, const struct http_limits *limits, const char *token,

@@ -9,7 +9,8 @@
 #define ENDINGS                                                                                              \
         (BIT(DRAIN_INCOMPLETE) | BIT(DRAIN_NO_CONTROLLER) | BIT(DRAIN_STALE) | BIT(DRAIN_UNKNOWN_BROKER) |   \
          BIT(DRAIN_BROKER_GONE) | BIT(DRAIN_SKIPPED) | BIT(DRAIN_ABORTED) | BIT(DRAIN_CLUSTER_STOP))
-#define ANEW (BIT(DRAIN_REQUESTING) | BIT(DRAIN_UNDOING))
+#define WAITS (BIT(DRAIN_WAITING) | BIT(DRAIN_WAITING_SAFE))
+#define ANEW  (BIT(DRAIN_REQUESTING) | BIT(DRAIN_UNDOING))
 
 enum kind { IDLE, ACTIVE, ENDED };
 
@@ -21,9 +22,13 @@ static const struct {
 } states[N_DRAIN_PHASES] = {
         [DRAIN_IDLE] = {"idle", IDLE, 75, ANEW},
         [DRAIN_REQUESTING] = {"requesting", ACTIVE, 75,
-                              ENDINGS | BIT(DRAIN_WAITING) | BIT(DRAIN_DRAINING) | BIT(DRAIN_UNDOING)},
+                              ENDINGS | WAITS | BIT(DRAIN_DRAINING) | BIT(DRAIN_UNDOING)},
         [DRAIN_WAITING] = {"waiting_for_slot", ACTIVE, 75,
-                           ENDINGS | BIT(DRAIN_REQUESTING) | BIT(DRAIN_DRAINING) | BIT(DRAIN_UNDOING)},
+                           ENDINGS | WAITS | BIT(DRAIN_REQUESTING) | BIT(DRAIN_DRAINING) |
+                                   BIT(DRAIN_UNDOING)},
+        [DRAIN_WAITING_SAFE] = {"waiting_for_in_sync", ACTIVE, 75,
+                                ENDINGS | WAITS | BIT(DRAIN_REQUESTING) | BIT(DRAIN_DRAINING) |
+                                        BIT(DRAIN_UNDOING)},
         [DRAIN_DRAINING] = {"draining", ACTIVE, 75,
                             ENDINGS | BIT(DRAIN_REQUESTING) | BIT(DRAIN_CONFIRMING) | BIT(DRAIN_UNDOING)},
         [DRAIN_CONFIRMING] = {"confirming", ACTIVE, 75,
@@ -147,6 +152,11 @@ static void ask_broker(struct drain *d, struct drain_effects *fx)
         d->next_ms = DRAIN_NEVER;
 }
 
+static bool waits(const struct drain *d)
+{
+        return BIT(d->state) & WAITS;
+}
+
 /* A round asks the controller and the broker once each; it is over when both have answered or failed. */
 static void start_round(struct drain *d, struct drain_effects *fx)
 {
@@ -161,7 +171,7 @@ static void start_round(struct drain *d, struct drain_effects *fx)
                 return;
         }
         /* R27: incomplete means wait and ask again. PUT is idempotent (D1), so asking again is free. */
-        if (d->state == DRAIN_REQUESTING || d->state == DRAIN_WAITING || d->ask_anew ||
+        if (d->state == DRAIN_REQUESTING || waits(d) || d->ask_anew ||
             d->controller_state == CONTROLLER_INCOMPLETE)
                 call = DRAIN_CALL_PUT;
         d->ask_anew = false;
@@ -315,7 +325,7 @@ static int64_t pause_after_round(struct drain *d, uint32_t random)
 {
         if (d->failures > 0)
                 return d->backoff_ms;
-        if (d->state == DRAIN_WAITING) /* several may wait: not all in step */
+        if (waits(d)) /* several may wait: not all in step */
                 return d->params.poll_ms + (int64_t)(random % (uint32_t)d->params.poll_ms);
         if (d->state != DRAIN_DRAINING || d->controller_state != CONTROLLER_INCOMPLETE)
                 return d->params.poll_ms;
@@ -424,7 +434,7 @@ static void on_answer(struct drain *d, const struct drain_event *ev, int64_t now
                 request_again(d, call, ev->random, fx);
         } else {
                 note_counts(d, ev, now_ms);
-                if (d->state == DRAIN_REQUESTING || d->state == DRAIN_WAITING) {
+                if (d->state == DRAIN_REQUESTING || waits(d)) {
                         set_state(d, DRAIN_DRAINING);
                         if (!d->broker_asked)
                                 ask_broker(d, fx);
@@ -461,17 +471,23 @@ static void on_refused(struct drain *d, enum drain_call call, uint32_t random, i
 }
 
 /* D3: nothing failed; it is somebody else's turn. The deadline goes on meanwhile (L2). */
-static void on_slot_held(struct drain *d, int64_t now_ms)
+static void on_wait(struct drain *d, const struct drain_event *ev, int64_t now_ms, struct drain_effects *fx)
 {
+        enum drain_phase to = ev->slot_held ? DRAIN_WAITING : DRAIN_WAITING_SAFE;
+
         d->contact_ms = now_ms;
         d->failures = d->tried = 0;
         d->backoff_ms = 0;
         d->zookeeper_down = false;
-        d->why = DRAIN_WHY_SLOT;
+        d->why = ev->slot_held ? DRAIN_WHY_SLOT : DRAIN_WHY_UNSAFE;
+        if (!ev->slot_held && d->params.unsafe == DRAIN_UNSAFE_REFUSE) {
+                end(d, DRAIN_INCOMPLETE, DRAIN_WHY_UNSAFE, now_ms, fx);
+                return;
+        }
         if (d->state == DRAIN_DRAINING || d->state == DRAIN_CONFIRMING)
                 set_state(d, DRAIN_REQUESTING); /* we had it, and it was taken from us */
-        if (d->state == DRAIN_REQUESTING)
-                set_state(d, DRAIN_WAITING);
+        if (d->state != to)
+                set_state(d, to);
 }
 
 static void on_refusal(struct drain *d, const struct drain_event *ev, int64_t now_ms,
@@ -483,8 +499,8 @@ static void on_refusal(struct drain *d, const struct drain_event *ev, int64_t no
 
         d->call = DRAIN_CALL_NONE;
         d->http_status = ev->http_status;
-        if (ev->slot_held && d->state != DRAIN_UNDOING) {
-                on_slot_held(d, now_ms);
+        if ((ev->slot_held || ev->unsafe) && d->state != DRAIN_UNDOING) {
+                on_wait(d, ev, now_ms, fx);
         } else if (ev->drain_ended && d->state != DRAIN_UNDOING) {
                 end(d, DRAIN_ABORTED, DRAIN_WHY_CANCELLED, now_ms, fx);
         } else if (meaning == MEANS_RETRY) {
@@ -640,6 +656,14 @@ void drain_set_endpoints(struct drain *d, int n_endpoints)
 {
         assert(n_endpoints >= d->n_endpoints);
         d->n_endpoints = n_endpoints;
+}
+
+bool drain_must_force(const struct drain *d, int64_t now_ms)
+{
+        if (d->params.unsafe != DRAIN_UNSAFE_WAIT)
+                return d->params.unsafe == DRAIN_UNSAFE_FORCE;
+        return d->state == DRAIN_WAITING_SAFE && d->params.policy != DRAIN_ABORT &&
+               drain_limit_ms(d) - now_ms <= d->params.force_ms;
 }
 
 bool drain_is_stalled(const struct drain *d, int64_t now_ms)

@@ -35,6 +35,7 @@ enum drain_phase {
         DRAIN_IDLE,
         DRAIN_REQUESTING,
         DRAIN_WAITING,
+        DRAIN_WAITING_SAFE, /* D4: stopping the broker is not safe yet */
         DRAIN_DRAINING,
         DRAIN_CONFIRMING,
         DRAIN_UNDOING,
@@ -65,8 +66,11 @@ enum drain_why {
         DRAIN_WHY_UNDO_FAILED,
         DRAIN_WHY_TERMINATED,
         DRAIN_WHY_SLOT,
+        DRAIN_WHY_UNSAFE,
         N_DRAIN_WHYS
 };
+
+enum drain_unsafe { DRAIN_UNSAFE_WAIT, DRAIN_UNSAFE_REFUSE, DRAIN_UNSAFE_FORCE }; /* L4, D4 */
 
 enum drain_policy { DRAIN_PROCEED, DRAIN_HOLD, DRAIN_ABORT, N_DRAIN_POLICIES }; /* L4 */
 
@@ -96,6 +100,8 @@ struct drain_params {             /* durations in milliseconds */
         int64_t poll_ms;          /* between two rounds of polls */
         int64_t backoff_min_ms, backoff_max_ms;
         enum drain_policy policy;
+        enum drain_unsafe unsafe;
+        int64_t force_ms; /* before the limit: then what can be moved is moved, safe or not */
 };
 
 enum drain_event_type {
@@ -120,6 +126,7 @@ struct drain_event {
         int http_status;
         bool zookeeper_down;
         bool slot_held;   /* a refusal: another broker holds the slot (D3) */
+        bool unsafe;      /* a refusal: not safe yet (D4) */
         bool drain_ended; /* a refusal: the drain with our id is over */
         int64_t epoch;
         struct { /* the controller's view */
@@ -195,6 +202,9 @@ const char *drain_why_name(enum drain_why w); /* "" for none */
 const char *drain_why_text(enum drain_why w); /* for people */
 const char *drain_policy_name(enum drain_policy p);
 
+/* D4: is the drain to be asked for although stopping the broker is not safe? By policy, or because the limit
+ * is near and the stop goes on at the limit in any case: then leaderships that can move had better move. */
+bool drain_must_force(const struct drain *d, int64_t now_ms);
 bool drain_is_stalled(const struct drain *d, int64_t now_ms);
 /* May the stop timer be extended (L6)? Only while active, the deadline ahead, and a controller with a quorum
  * has answered within its budget. */

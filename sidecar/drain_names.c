@@ -19,6 +19,8 @@ static const struct {
         [DRAIN_WHY_UNDONE] = {"undone", ""},
         [DRAIN_WHY_UNDO_FAILED] = {"undo_failed", "no controller confirmed the undo"},
         [DRAIN_WHY_TERMINATED] = {"terminated", "told to stop waiting"},
+        [DRAIN_WHY_UNSAFE] = {"unsafe",
+                              "stopping the broker takes partitions offline or below min.insync.replicas"},
         [DRAIN_WHY_SLOT] = {"slot_held", "another broker holds the drain slot"},
 };
 

@@ -29,7 +29,7 @@ struct drain_run {
         bool broker_mute;  /* it is registered without an admin listener */
         struct broker_answer answered;
 
-        bool replace, cluster_stop;
+        bool replace, cluster_stop, force;
         int64_t started_real_ms, ended_real_ms;
         struct drain_status status;
         char broker_message[256]; /* why the broker itself does not answer */
@@ -60,6 +60,7 @@ static uint32_t fresh_random(void)
 
 static int start_controller_call(struct drain_run *run, enum drain_call call)
 {
+        bool force = run->force || drain_must_force(&run->core, clock_mono_ms());
         struct drain_ask ask = {
                 .drain_id = run->status.drain_id,
                 .reason = run->status.reason,
@@ -68,7 +69,18 @@ static int start_controller_call(struct drain_run *run, enum drain_call call)
                 .deadline_ms = drain_limit_ms(&run->core) - clock_mono_ms(),
                 .replace = run->replace && run->core.state == DRAIN_WAITING,
                 .cluster_stop = run->cluster_stop,
+                .force = force,
         };
+        char reason[DRAIN_TEXT_MAX];
+
+        if (force && !run->force) { /* recorded; nobody gave a reason for this */
+                (void)snprintf(reason, sizeof(reason), "%.150s%s%s", run->status.reason,
+                               run->status.reason[0] ? "; " : "",
+                               run->core.params.unsafe == DRAIN_UNSAFE_FORCE
+                                       ? "unsafe.policy is force"
+                                       : "the deadline is near: whatever can move");
+                ask.reason = reason;
+        }
 
         if (run->broker < 0) {
                 (void)snprintf(run->status.message, sizeof(run->status.message),
@@ -192,6 +204,14 @@ static void on_controller(const struct controller_result *res, void *userdata)
                 ev.type = DRAIN_EV_CONTROLLER_REFUSAL;
                 ev.zookeeper_down = res->zookeeper_down;
                 ev.slot_held = res->slot_held;
+                ev.unsafe = res->unsafe;
+                if (res->unsafe) {
+                        run->core.blocked = res->blocked_total;
+                        run->status.n_blocked = res->n_blocked;
+                        if (res->n_blocked > 0)
+                                memcpy(run->status.blocked, res->blocked,
+                                       res->n_blocked * sizeof(res->blocked[0]));
+                }
                 ev.drain_ended = res->drain_ended;
                 if (res->slot_held && res->slot)
                         run->status.slot = *res->slot;
@@ -384,6 +404,7 @@ static int join(struct drain_run *run, const struct drain_job *job)
         if (job->replace && job->reason && job->reason[0] != '\0')
                 text_copy(run->status.reason, sizeof(run->status.reason), job->reason);
         run->replace |= job->replace;
+        run->force |= job->force;
         run->cluster_stop |= job->cluster_stop;
         return 0;
 }
@@ -403,6 +424,7 @@ int drain_run_start(struct drain_run *run, const struct drain_job *job)
         if (r < 0)
                 return r;
         run->replace = job->replace;
+        run->force = job->force;
         run->cluster_stop = job->cluster_stop;
         run->status.controller = -1;
         run->ended_real_ms = 0;
@@ -444,7 +466,7 @@ static void describe(struct drain_run *run, struct drain_status *s)
         if (s->why == DRAIN_WHY_BROKER_SILENT)
                 (void)snprintf(s->message, sizeof(s->message), "%s: %s", drain_why_text(s->why),
                                run->broker_message);
-        else if (s->why == DRAIN_WHY_NONE || s->state == DRAIN_WAITING)
+        else if (s->why == DRAIN_WHY_NONE || s->state == DRAIN_WAITING || s->state == DRAIN_WAITING_SAFE)
                 s->message[0] = '\0';
         else if (s->message[0] == '\0' || (drain_phase_is_ended(s->state) && s->why != DRAIN_WHY_REFUSED &&
                                            s->why != DRAIN_WHY_NO_CONTROLLER))

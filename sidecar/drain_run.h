@@ -22,6 +22,7 @@ struct drain_job {
         int64_t deadline_ms;     /* from now; 0: as configured */
         int64_t started_real_ms; /* of a drain that is taken up again; 0: now */
         bool replace;            /* take the slot from whoever holds it; with a reason */
+        bool force;              /* D4: safe or not; with a reason */
         bool cluster_stop;       /* D8: all of the cluster is being stopped */
 };
 

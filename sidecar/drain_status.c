@@ -308,6 +308,21 @@ static void add_waiting(struct line *l, const struct drain_status *s)
                 add(l, "; %s", s->message);
 }
 
+/* D4: what is waited for, the first by name (R52). */
+static void add_unsafe(struct line *l, const struct drain_status *s)
+{
+        add(l,
+            "Waiting until it is safe to stop: %" PRId32 " partition%s would go offline or below "
+            "min.insync.replicas",
+            s->blocked_total, s->blocked_total == 1 ? "" : "s");
+        if (s->leaders >= 0)
+                add(l, "; %" PRId32 " leader partition%s left", s->leaders, s->leaders == 1 ? "" : "s");
+        add(l, " (deadline in %" PRId64 " s)", MAX(s->deadline_in_ms, INT64_C(0)) / 1000);
+        if (s->n_blocked > 0)
+                add(l, "; [%s,%" PRId32 "] %s", s->blocked[0].topic, s->blocked[0].partition,
+                    s->blocked[0].reason);
+}
+
 static void add_progress(struct line *l, const struct drain_status *s)
 {
         if (s->remaining == DRAIN_UNKNOWN)
@@ -389,6 +404,8 @@ void drain_status_line(const struct drain_status *s, char *out, size_t size)
                 add_holder(&l, &s->slot);
         else if (s->state == DRAIN_WAITING)
                 add_waiting(&l, s);
+        else if (s->state == DRAIN_WAITING_SAFE)
+                add_unsafe(&l, s);
         else if (s->state == DRAIN_UNDOING)
                 add(&l, "Undoing the drain%s%s", s->message[0] ? "; " : "", s->message);
         else if (drain_phase_is_ended(s->state))

@@ -194,6 +194,7 @@ static json_t *do_drain(struct sidecar *s, const json_t *request)
                 .epoch = int_of(request, "epoch", DRAIN_UNKNOWN),
                 .deadline_ms = MAX(int_of(request, "deadline_ms", 0), INT64_C(0)),
                 .replace = json_is_true(json_object_get(request, "replace")),
+                .force = json_is_true(json_object_get(request, "force")),
                 .cluster_stop = json_is_true(json_object_get(request, "cluster_shutdown")),
         };
         const char *wrong = wrong_broker(s, request);

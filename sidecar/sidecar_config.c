@@ -15,6 +15,7 @@
 #define DAY_MS       INT64_C(86400000)
 #define AT(member)   offsetof(struct sidecar_config, member)
 
+static const char *const unsafe_choices[] = {"wait", "refuse", "force", NULL};
 static const char *const policy_choices[] = {"proceed", "hold", "abort", NULL};
 
 const struct config_row sidecar_config_rows[] = {
@@ -42,6 +43,12 @@ const struct config_row sidecar_config_rows[] = {
          .help = "At the deadline: proceed with the stop (the result names what stays), hold until "
                  "stop.timeout "
                  "is nearly used up, or abort (undo the drain)."},
+        {"unsafe.policy", CONFIG_ENUM, AT(unsafe_policy), "wait", .choices = unsafe_choices,
+         .help = "While stopping the broker would take a partition offline or below min.insync.replicas, and "
+                 "waiting can "
+                 "change that: wait (and move what can be moved shortly before the deadline), refuse (end at "
+                 "once), or "
+                 "force (do not wait)."},
         {"no.controller.budget", CONFIG_DURATION_MS, AT(no_controller_ms), "60s", .min = 1, .max = DAY_MS,
          .help = "How long a drain goes on while no controller answers, or none with a quorum."},
         {"broker.silent.budget", CONFIG_DURATION_MS, AT(broker_silent_ms), "30s", .min = 1, .max = DAY_MS,
@@ -178,9 +185,11 @@ void sidecar_config_params(const struct sidecar_config *c, int64_t deadline_ms, 
                 .undo_ms = UNDO_MS,
                 .stall_ms = c->stall_ms,
                 .poll_ms = c->poll_ms,
+                .force_ms = MIN((deadline_ms > 0 ? deadline_ms : c->drain_deadline_ms) / 3, INT64_C(15000)),
                 .backoff_min_ms = c->backoff_min_ms,
                 .backoff_max_ms = c->backoff_max_ms,
                 .policy = (enum drain_policy)c->deadline_policy,
+                .unsafe = (enum drain_unsafe)c->unsafe_policy,
         };
 }
 

@@ -15,6 +15,7 @@ struct sidecar_config {
         char *admin_endpoints, *admin_token_file, *control_socket, *state_dir, *result_file;
         int64_t drain_deadline_ms, drain_reserve_ms, stop_timeout_ms;
         int deadline_policy; /* enum drain_policy */
+        int unsafe_policy;   /* enum drain_unsafe */
         int64_t no_controller_ms, broker_silent_ms, settle_ms, stall_ms, poll_ms, refresh_ms;
         int64_t backoff_min_ms, backoff_max_ms, connect_ms, request_ms;
         char *token; /* read from admin_token_file by sidecar_config_load(), or NULL */

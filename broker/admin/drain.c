@@ -65,6 +65,35 @@ static json_t *holder_json(const struct slot_holder *h)
                          "reason", h->reason, "requested_by", h->requested_by);
 }
 
+/* D4: what stopping the broker means, each risk with its partitions, the worst first. */
+static json_t *risks_json(const struct stop_check *sum)
+{
+        json_t *o = json_object(), *list = json_array();
+
+        for (int i = N_STOP_RISKS - 1; i > STOP_SAFE; i--) {
+                if (sum->by_risk[i] > 0)
+                        (void)json_object_set_new(o, stop_risk_name((enum stop_risk)i),
+                                                  json_integer(sum->by_risk[i]));
+                for (size_t k = 0; k < sum->n_listed[i] && json_array_size(list) < BLOCKED_LISTED; k++) {
+                        const struct stop_check_item *p = &sum->listed[i][k];
+                        json_t *item = json_pack(
+                                "{s:s, s:i, s:s, s:s, s:b, s:i, s:i}", "topic", p->topic, "partition",
+                                (int)p->partition, "risk", stop_risk_name((enum stop_risk)i), "goes_away",
+                                stop_wait_name(p->verdict.wait), "never_safe", (int)p->verdict.never_safe,
+                                "min_isr", (int)p->min_isr, "in_sync_left", (int)p->verdict.left);
+
+                        if (!item)
+                                continue;
+                        (void)json_object_set_new(item, "isr", int_array(p->isr, p->n_isr));
+                        (void)json_object_set_new(item, "replicas", int_array(p->replicas, p->n_replicas));
+                        (void)json_array_append_new(list, item);
+                }
+        }
+        (void)json_object_set_new(o, "waiting_for", json_integer(sum->gate));
+        (void)json_object_set_new(o, "list", list);
+        return o;
+}
+
 static json_t *status_json(const struct drain_status *s)
 {
         json_t *o = json_pack("{s:i, s:I, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:b, s:b}",
@@ -88,6 +117,8 @@ static json_t *status_json(const struct drain_status *s)
         (void)json_object_set_new(o, "by_reason", reasons_json(s));
         (void)json_object_set_new(o, "rf1", blocked_list(s->single, s->n_single));
         (void)json_object_set_new(o, "slot", s->holder ? holder_json(s->holder) : json_null());
+        if (s->risks)
+                (void)json_object_set_new(o, "risks", risks_json(s->risks));
         if (s->ended)
                 (void)json_object_set_new(o, "error", json_string("drain_ended"));
         if (!s->zookeeper_available)
@@ -111,6 +142,23 @@ static void reply_held(struct http_request *r, const struct drain_status *s)
         http_reply_json(r, MHD_HTTP_TOO_MANY_REQUESTS, o);
 }
 
+/* D4: nothing has begun. The same status and header as for the slot: it is a matter of waiting. */
+static void reply_unsafe(struct http_request *r, const struct drain_status *s)
+{
+        char message[256];
+        json_t *o;
+
+        (void)snprintf(message, sizeof(message),
+                       "stopping broker %d now takes %d partitions offline or below min.insync.replicas; "
+                       "replicas that are being waited for change that",
+                       (int)s->broker_id, s->risks ? (int)s->risks->gate : 0);
+        o = json_pack("{s:s, s:s, s:i, s:s, s:I}", "error", "unsafe", "message", message, "broker",
+                      (int)s->broker_id, "state", "waiting_for_in_sync", "since_ms", (json_int_t)s->since_ms);
+        if (o && s->risks)
+                (void)json_object_set_new(o, "risks", risks_json(s->risks));
+        http_reply_json(r, MHD_HTTP_TOO_MANY_REQUESTS, o);
+}
+
 static void on_drain(int16_t error, const struct drain_status *s, void *userdata)
 {
         struct http_request *r = userdata;
@@ -123,7 +171,7 @@ static void on_drain(int16_t error, const struct drain_status *s, void *userdata
         else if (error == KAFKA_INVALID_REQUEST)
                 http_reply_json(r, MHD_HTTP_CONFLICT, status_json(s));
         else if (error == KAFKA_OPERATION_NOT_ATTEMPTED)
-                reply_held(r, s);
+                (s->unsafe ? reply_unsafe : reply_held)(r, s);
         else if (error != KAFKA_NONE && !s->zookeeper_available)
                 http_reply_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, "zookeeper_unavailable",
                                  "the controller has no confirmed ZooKeeper session now: the drain slot "
@@ -152,6 +200,7 @@ void admin_put_drain(struct http_request *r)
         q.requested_by = b.requested_by;
         q.replace = b.replace;
         q.cluster_stop = b.cluster_shutdown;
+        q.force = b.force;
         q.deadline_ms = b.deadline_ms > 0 ? clock_real_ms() + b.deadline_ms : 0;
         http_wait_begin(r);
         controller_drain_start(r->admin->env.controller, &q, on_drain, r); /* copies the strings */

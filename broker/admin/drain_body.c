@@ -43,6 +43,7 @@ static int take_member(const char *key, const json_t *v, struct drain_body *ret,
                 {"epoch", .number = &ret->epoch},
                 {"deadline_ms", .number = &ret->deadline_ms},
                 {"replace", .flag = &ret->replace},
+                {"force", .flag = &ret->force},
                 {"cluster_shutdown", .flag = &ret->cluster_shutdown},
         };
         size_t i = 0;
@@ -51,7 +52,7 @@ static int take_member(const char *key, const json_t *v, struct drain_body *ret,
                 i++;
         if (i == ARRAY_SIZE(members))
                 return fail(error, "unknown member; known are epoch, drain_id, reason, requested_by, "
-                                   "deadline_ms, replace, cluster_shutdown");
+                                   "deadline_ms, replace, force, cluster_shutdown");
         if (members[i].text)
                 return take_text(v, members[i].text, error);
         if (members[i].number) {
@@ -61,7 +62,7 @@ static int take_member(const char *key, const json_t *v, struct drain_body *ret,
                 return 0;
         }
         if (!json_is_boolean(v))
-                return fail(error, "replace and cluster_shutdown are true or false");
+                return fail(error, "replace, force and cluster_shutdown are true or false");
         *members[i].flag = json_is_true(v);
         return 0;
 }
@@ -80,6 +81,8 @@ static int take_object(json_t *o, struct drain_body *ret, char error[DRAIN_BODY_
                 if (r < 0)
                         return r;
         }
+        if (ret->force && ret->reason[0] == '\0')
+                return fail(error, "force needs a reason, which is recorded");
         if (ret->deadline_ms < 0 || ret->deadline_ms > YEAR_MS)
                 return fail(error, "deadline_ms is a number of milliseconds from now, at most a year");
         return 0;

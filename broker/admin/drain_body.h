@@ -11,7 +11,7 @@
 struct drain_body {
         int64_t epoch;       /* -1: not given */
         int64_t deadline_ms; /* from now; 0: none */
-        bool replace, cluster_shutdown;
+        bool replace, force, cluster_shutdown;
         char drain_id[DRAIN_TEXT_SIZE], reason[DRAIN_TEXT_SIZE], requested_by[DRAIN_TEXT_SIZE];
 };
 

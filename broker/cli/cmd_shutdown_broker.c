@@ -2,7 +2,7 @@
  * tries again; it never ends the broker's process.
  *
  * The old tool went through the controller's JMX port; this one sends what a broker itself sends when it
- * stops, ControlledShutdown, in the version without a broker epoch (kafka-semantics §2.6). */
+ * stops, ControlledShutdown, without a broker epoch (kafka-semantics §2.6). */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +17,8 @@
 #include "wire/error.h"
 
 #define CONTROLLED_SHUTDOWN 7
-#define VERSION             1 /* the last one without a broker epoch */
+#define VERSION             3
+#define SLOT_WAIT_MS        1000 /* an attempt; the interval between them is who asks's own */
 #define MIN_INTERVAL_MS     1000
 #define LISTED              20 /* partitions, for people; --json lists them all */
 
@@ -102,6 +103,20 @@ static int judge_error(const struct shutdown_options *o, struct outcome *ret)
         return ret->status;
 }
 
+/* D3, D4: the controller has waited a while for its turn, and nothing has begun. */
+static int waits(struct outcome *ret)
+{
+        if (ret->res->slot_holder.data)
+                (void)fprintf(stderr, "stepdown shutdown-broker: the drain slot is held by %.*s\n",
+                              (int)ret->res->slot_holder.len, ret->res->slot_holder.data);
+        else
+                (void)fputs("stepdown shutdown-broker: stopping the broker is not safe yet; see `stepdown "
+                            "check`\n",
+                            stderr);
+        ret->status = CLI_INCOMPLETE;
+        return ret->status;
+}
+
 static int attempt(struct cluster *c, const struct shutdown_options *o, struct outcome *ret)
 {
         const struct wire_api *api = wire_api_find(CONTROLLED_SHUTDOWN);
@@ -120,12 +135,16 @@ static int attempt(struct cluster *c, const struct shutdown_options *o, struct o
         if (r == 0) {
                 wire_init(api->request, &req);
                 req.broker_id = o->broker;
+                req.broker_epoch = -1;
+                req.slot_wait_ms = SLOT_WAIT_MS;
                 r = kafka_admin_ask_at(&c->kafka, host, port, api, VERSION, &req, &response);
         }
         if (r < 0)
                 return controller_failed(why_not(c, r), ret);
         ret->res = response;
         ret->error = ret->res->error_code;
+        if (ret->error == KAFKA_OPERATION_NOT_ATTEMPTED)
+                return waits(ret);
         if (ret->error != KAFKA_NONE)
                 return judge_error(o, ret);
         ret->status = ret->res->remaining_partitions.n > 0 ? CLI_INCOMPLETE : CLI_OK;
@@ -140,6 +159,10 @@ static void print_text(const struct outcome *out)
                 puts("Shutdown status: complete");
         if (out->status != CLI_INCOMPLETE)
                 return;
+        if (out->error != KAFKA_NONE) {
+                puts("Shutdown status: incomplete (it is not its turn)");
+                return;
+        }
         printf("Shutdown status: incomplete (broker still leads %d partitions)\n",
                res->remaining_partitions.n);
         for (int32_t i = 0; i < MIN(res->remaining_partitions.n, LISTED); i++)

@@ -184,8 +184,10 @@ static json_t *request_json(const struct session *s, const char *op)
         o = json_pack("{s:s, s:s, s:s, s:I, s:b}", "op", op, "reason", reason, "requested_by", by,
                       "deadline_ms", (json_int_t)s->params.deadline_ms, "subscribe", 1);
         /* a failure shows in the send */
-        if (o && s->o->replace)
+        if (o && s->o->force) {
                 (void)json_object_set_new(o, "replace", json_true());
+                (void)json_object_set_new(o, "force", json_true());
+        }
         if (o && s->o->cluster_stop)
                 (void)json_object_set_new(o, "cluster_shutdown", json_true());
         if (o && s->o->broker >= 0)
@@ -246,7 +248,8 @@ static int start_direct(struct session *s)
                 .epoch = s->last.drain_id[0] != '\0' ? s->last.epoch : DRAIN_UNKNOWN,
                 .deadline_ms = MAX(left_ms, INT64_C(1)),
                 .started_real_ms = s->last.started_real_ms,
-                .replace = s->o->replace,
+                .replace = s->o->force,
+                .force = s->o->force,
                 .cluster_stop = s->o->cluster_stop,
         };
         int r;

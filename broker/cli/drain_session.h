@@ -15,11 +15,11 @@ struct drain_session_options {
         int64_t deadline_ms; /* 0: as configured */
         int64_t main_pid;    /* leave when this process ends; 0: none */
         bool undo;           /* undo instead of drain */
-        bool replace;        /* take the slot from whoever holds it; with a reason */
-        bool cluster_stop;   /* D8: all of the cluster is being stopped */
-        bool wait;           /* else: leave as soon as the drain is accepted */
-        bool under_systemd;  /* tell systemd and the journal */
-        bool live;           /* a progress line on the terminal */
+        bool force; /* take the slot from whoever holds it, and do not wait until it is safe; with a reason */
+        bool cluster_stop;  /* D8: all of the cluster is being stopped */
+        bool wait;          /* else: leave as soon as the drain is accepted */
+        bool under_systemd; /* tell systemd and the journal */
+        bool live;          /* a progress line on the terminal */
 };
 
 /* 0 and the last status, or -errno when nothing could even be tried. */

@@ -339,6 +339,7 @@ static void fill_options(struct controller *c, const struct controller_options *
         c->o.retry_backoff_ms = o->retry_backoff_ms > 0 ? o->retry_backoff_ms : 100;
         c->o.stop_replica_timeout_ms = o->stop_replica_timeout_ms > 0 ? o->stop_replica_timeout_ms : 5000;
         c->o.drain_take_up_ms = o->drain_take_up_ms > 0 ? o->drain_take_up_ms : 60000;
+        c->o.shutdown_gate_ms = o->shutdown_gate_ms > 0 ? o->shutdown_gate_ms : 8000;
         c->o.slot_lease_ms = o->slot_lease_ms > 0 ? o->slot_lease_ms : 600000;
         if (c->o.leader_imbalance_check_ms <= 0)
                 c->o.leader_imbalance_check_ms = 300000;

@@ -20,6 +20,7 @@
 
 #include "base/util.h"
 #include "base/uuid.h"
+#include "controller/stop_check_core.h"
 #include "zk/zk.h"
 #include "zk/znode_slot.h"
 
@@ -71,7 +72,8 @@ struct controller_options {
         int64_t drain_take_up_ms;        /* D12: how long a drain of an earlier controller waits for somebody
                                             to ask on, default 60000 */
         int64_t stop_replica_timeout_ms; /* R11: how long a drain waits for StopReplica, default 5000 */
-        int64_t slot_lease_ms;               /* drain.slot.lease.ms, default 600000 */
+        int64_t shutdown_gate_ms; /* D4: how long a ControlledShutdown waits until it is safe, default 8000 */
+        int64_t slot_lease_ms;    /* drain.slot.lease.ms, default 600000 */
 };
 
 struct controller_ops {
@@ -134,7 +136,8 @@ enum drain_state {
         DRAIN_INCOMPLETE, /* a pass has ended and something remains; retried by itself when anything changes
                            */
         DRAIN_DRAINED,    /* leads nothing with RF > 1, follows nothing, in no ISR that has another member */
-        DRAIN_WAITING,    /* D3: it has asked; another broker holds the slot */
+        DRAIN_WAITING, /* D3, D4: it has asked; another broker holds the slot, or stopping it is not safe yet
+                        */
         DRAIN_CLUSTER_STOP, /* D8: all of the cluster stops: nothing is moved, and nobody waits */
         N_DRAIN_STATES,
 };
@@ -193,11 +196,14 @@ struct drain_status {
         const struct drain_blocked *single; /* RF = 1 */
         size_t n_single;
         const struct slot_holder *holder; /* of the drain slot, whoever that is; NULL: it is free */
-        bool ended; /* with `stale`: a drain with this id is over, however its broker stands */
+        const struct stop_check
+                *risks; /* D4: what stopping the broker means now; answers to a request only */
+        bool unsafe;    /* D4: nothing has begun; `risks` says which partitions are worth waiting for */
+        bool ended;     /* with `stale`: a drain with this id is over, however its broker stands */
 };
 /* @error: a Kafka code: NONE; NOT_CONTROLLER; BROKER_NOT_AVAILABLE (not registered: nothing to drain; said
  * only after a fresh look at ZooKeeper); INVALID_REQUEST (another drain id holds this broker: @status
- * describes it); OPERATION_NOT_ATTEMPTED (another broker holds the slot, see `holder`: ask
+ * describes it); OPERATION_NOT_ATTEMPTED (another broker holds the slot, see `holder`, or `unsafe`: ask
  * again); UNKNOWN_SERVER_ERROR (it cannot be told now, ZooKeeper being silent: ask again). @status may
  * be NULL with NOT_CONTROLLER and UNKNOWN_SERVER_ERROR only. */
 typedef void (*controller_drain_fn)(int16_t error, const struct drain_status *status, void *userdata);
@@ -211,6 +217,7 @@ struct drain_request {
         const char *reason, *requested_by; /* may be NULL */
         int64_t deadline_ms; /* wall clock, 0: none; recorded and reported, the caller's policy acts on it */
         bool replace;      /* with a reason: also takes the slot from another broker, whose drain is undone */
+        bool force;        /* D4: do not wait until stopping it is safe; with a reason */
         bool cluster_stop; /* D8: all of the cluster is being stopped; nobody waits from here on */
 };
 /* Answers at once with the state as it is now; the work goes on by itself. Strings are copied. */

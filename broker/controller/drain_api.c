@@ -7,11 +7,14 @@
 #include "base/slog.h"
 #include "controller/drain_history.h"
 #include "controller/drain_internal.h"
+#include "controller/stop_check.h"
 #include "wire/error.h"
 
 #define SHUTDOWN_WAIT_MS                                                                                     \
         20000 /* below the 30 s after which a broker gives up on its request (KAFKA-5137)                    \
                */
+
+#define RISKS_LISTED 100
 
 enum ask { ASK_START, ASK_GET, ASK_UNDO, ASK_SHUTDOWN };
 
@@ -20,7 +23,7 @@ struct drain_call {
         enum ask ask;
         int32_t broker_id;
         int64_t broker_epoch, deadline_ms, wait_ms;
-        bool replace, refreshed, cluster_stop;
+        bool replace, refreshed, cluster_stop, force;
         char *id, *reason, *requested_by;
         controller_drain_fn fn;
         controller_shutdown_fn shutdown_fn;
@@ -240,7 +243,9 @@ static void answer_held(struct controller *c, struct drain_call *q)
 static void answer(struct controller *c, struct drain_call *q, int16_t error, bool stale)
 {
         cleanup_with(arena_donep) struct arena a = {0};
+        const struct ctx_broker *b = ctx_broker(&c->ctx, q->broker_id);
         struct drain_status status;
+        struct stop_check risks;
 
         if (stale)
                 metric_add(&controller_metric_stale[STALE_BROKER_EPOCH], 1);
@@ -250,6 +255,9 @@ static void answer(struct controller *c, struct drain_call *q, int16_t error, bo
         }
         arena_init(&a, 0);
         fill_status(c, q, stale, &a, &status);
+        status.unsafe = error == KAFKA_OPERATION_NOT_ATTEMPTED && q->verdict == SLOT_UNSAFE;
+        if (q->ask == ASK_START && b && b->alive && stop_check_broker(c, b, RISKS_LISTED, &a, &risks) == 0)
+                status.risks = &risks;
         status.ended = stale && q->id && slot_id_is_over(c->slot.cur, q->broker_id, q->broker_epoch, q->id);
         q->fn(error, &status, q->userdata);
         call_free(q);
@@ -457,6 +465,21 @@ static bool some_missing(struct controller *c, struct znode_slot *s)
         return false;
 }
 
+/* D4, in the step that grants the slot: would stopping it take a partition offline or below
+ * min.insync.replicas, and is that worth waiting for? Who is stopped by a signal has no policy of its own: it
+ * waits for a while, and then hands over what can be handed over. */
+static bool is_unsafe(struct controller *c, const struct drain_call *q, const struct slot_now *now)
+{
+        const struct ctx_broker *b = ctx_broker(&c->ctx, q->broker_id);
+        const struct slot_waiter *w = slot_waiter_of(c->slot.cur, q->broker_id);
+        struct stop_check sum;
+
+        if (q->force || !b ||
+            (q->ask == ASK_SHUTDOWN && w && now->mono_ms - w->asked_ms > c->o.shutdown_gate_ms))
+                return false;
+        return stop_check_broker(c, b, 0, NULL, &sum) == 0 && sum.gate > 0;
+}
+
 static bool ask_apply(struct controller *c, struct slot_op *op, struct znode_slot *next)
 {
         struct drain_call *q = container_of(op, struct drain_call, slot);
@@ -476,6 +499,7 @@ static bool ask_apply(struct controller *c, struct slot_op *op, struct znode_slo
                              .leaders = b ? b->leaders_multi : 0,
                              .replace = q->replace && (replace || slot_holder_of(next, q->broker_id)),
                              .cluster_stop = q->cluster_stop,
+                             .unsafe = is_unsafe(c, q, &now),
                              .some_missing = some_missing(c, next)};
 
         q->asked_epoch = a.epoch;
@@ -512,7 +536,7 @@ static void ask_done(struct controller *c, struct slot_op *op, int r)
         else if (q->ask == ASK_SHUTDOWN)
                 park(c, q);
         else
-                answer_held(c, q);
+                answer_held(c, q); /* or D4 holds it up */
 }
 
 static void granted(struct controller *c, struct ctx_broker *b, struct drain_call *q)
@@ -583,7 +607,8 @@ void drain_serve_parked(struct controller *c)
 
                 list_remove(&q->node);
                 slot_touch_waiter(c->slot.cur, q->broker_id, &now);
-                if (s->n_holders == 0 || s->cluster_stop || now.mono_ms >= q->until_ms)
+                if (s->n_holders == 0 || s->cluster_stop || slot_holder_of(c->slot.cur, q->broker_id) ||
+                    now.mono_ms >= q->until_ms)
                         serve(c, q);
                 else
                         list_push_back(&c->slot.parked, &q->node);
@@ -729,6 +754,7 @@ void controller_drain_start(struct controller *c, const struct drain_request *r,
         q->deadline_ms = r->deadline_ms;
         q->replace = r->replace;
         q->cluster_stop = r->cluster_stop;
+        q->force = r->force && r->reason && r->reason[0];
         q->id = strdup(r->drain_id ? r->drain_id : "");
         q->reason = strdup(r->reason ? r->reason : "");
         q->requested_by = strdup(r->requested_by ? r->requested_by : "");

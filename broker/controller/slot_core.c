@@ -206,6 +206,8 @@ static enum slot_verdict take_again(struct znode_slot *s, struct slot_holder *ow
                 *ret_holder = own;
                 return SLOT_HELD;
         }
+        if (!same_life && a->unsafe)
+                return SLOT_UNSAFE; /* back, or undone, and not yet fit to go again */
         note_end(s, own, same_life ? SLOT_END_REPLACED : SLOT_END_RETURNED, a->reason, now);
         return grant(s, a, now);
 }
@@ -221,10 +223,13 @@ enum slot_verdict slot_take(struct znode_slot *s, const struct slot_ask *a, cons
         if (own)
                 return take_again(s, own, a, now, ret_holder);
         note_waiter(s, a, now);
-        if (a->cluster_stop ||
-            (s->n_holders > 0 && !a->some_missing && everybody_stops(s, peers, n_peers, now)))
+        if (a->cluster_stop || (!a->some_missing && everybody_stops(s, peers, n_peers, now)))
                 s->cluster_stop = true;
-        if (s->n_holders == 0 || s->cluster_stop)
+        if (s->cluster_stop)
+                return grant(s, a, now);
+        if (a->unsafe && (s->n_holders == 0 || a->replace))
+                return SLOT_UNSAFE;
+        if (s->n_holders == 0)
                 return grant(s, a, now);
         if (a->replace) {
                 evict_all(s, a, now);

@@ -37,12 +37,15 @@ struct slot_ask {
         int32_t leaders;
         bool replace;      /* take it from whoever holds it; a reason is given */
         bool cluster_stop; /* all of the cluster is being stopped */
+        bool unsafe;       /* D4: stopping it now takes a partition offline or below min.insync.replicas, and
+                              waiting can change that */
         bool some_missing; /* a broker that hosts replicas is down and does not hold the slot */
 };
 
 enum slot_verdict {
         SLOT_GRANTED, /* with s->cluster_stop: stop, nothing needs to be moved */
         SLOT_HELD,    /* *ret_holder has it; who asks is noted as waiting */
+        SLOT_UNSAFE,  /* it is free, but D4 holds the broker up; who asks is noted as waiting */
         SLOT_OVER,    /* a drain with that id has ended: the request is late */
         SLOT_FULL,    /* no room to write it down */
 };

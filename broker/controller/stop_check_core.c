@@ -166,6 +166,8 @@ void stop_check_add(struct stop_check *sum, const struct stop_check_item *item)
         sum->by_risk[v->risk]++;
         sum->by_wait[v->risk][v->wait]++;
         sum->already[v->risk] += v->risk != STOP_SAFE && v->before >= v->risk;
+        sum->gate += (v->risk == STOP_UNAVAILABLE || v->risk == STOP_BELOW_MIN_ISR) && v->before < v->risk &&
+                     v->wait != STOP_WAIT_NEVER;
         sum->delays += v->delays;
         sum->unclean += v->unclean;
         sum->never_safe += v->never_safe;

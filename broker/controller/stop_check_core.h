@@ -62,11 +62,13 @@ struct stop_check_item {
 };
 
 struct stop_check {
-        int32_t partitions;                           /* hosted; without those of topics being deleted */
-        int32_t leaders;                              /* that would move */
-        int32_t by_risk[N_STOP_RISKS];                /* whole, whatever is listed */
-        int32_t by_wait[N_STOP_RISKS][N_STOP_WAITS];  /* of by_risk */
-        int32_t already[N_STOP_RISKS];                /* of by_risk: as bad while it runs */
+        int32_t partitions;                          /* hosted; without those of topics being deleted */
+        int32_t leaders;                             /* that would move */
+        int32_t by_risk[N_STOP_RISKS];               /* whole, whatever is listed */
+        int32_t by_wait[N_STOP_RISKS][N_STOP_WAITS]; /* of by_risk */
+        int32_t already[N_STOP_RISKS];               /* of by_risk: as bad while it runs */
+        int32_t gate; /* that D4 holds it up for: offline or below min.insync.replicas, not so already, and
+                         waiting can change it */
         int32_t delays, unclean, never_safe;          /* partitions of which that holds */
         struct stop_check_item *listed[N_STOP_RISKS]; /* the caller's memory, `max` each; NULL: no list */
         size_t n_listed[N_STOP_RISKS], max;

@@ -163,8 +163,13 @@ class Blocked(ClusterCase):
         c.wait_for("broker 1 is alone in the ISR", lambda: all(p["isr"] == [1] or 1 not in p["replicas"] for p in self.cluster.partitions("blocked") or [{"isr": [], "replicas": [1]}]))
         alone = sorted(p["partition"] for p in self.cluster.partitions("blocked") if p["leader"] == 1)
         self.assertTrue(alone)
-        status, body = self.drain(1)
-        self.assertEqual(status, 200)
+        status, body = self.drain(1)  # D4: nothing moves, and what is waited for is named
+        self.assertEqual((status, body["error"], body["state"]), (429, "unsafe", "waiting_for_in_sync"), body)
+        self.assertEqual(sorted(p["partition"] for p in body["risks"]["list"] if p["risk"] == "unavailable"), alone)
+        status, body = self.drain(1, force=True)
+        self.assertEqual((status, body["error"]), (400, "bad_request"))  # not without a reason
+        status, body = self.drain(1, force=True, reason="test")
+        self.assertEqual(status, 200, body)
         s = c.wait_for("the pass has ended", lambda: (x := self.drain_status(1)) and x["state"] == "incomplete" and x)
         self.assertEqual(s["leaders_remaining"], len(alone))
         self.assertEqual(sorted(b["partition"] for b in s["blocked"] if b["leads"]), alone)

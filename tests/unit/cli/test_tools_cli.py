@@ -23,7 +23,8 @@ class ShutdownBroker(ClusterCase):
         self.broker.script(ControlledShutdown={"error_code": 0})
         r = self.zookeeper(self.cluster(), "shutdown-broker", "--broker", 2)
         self.expect(r, OK, "Shutdown status: complete\n", "")
-        self.assertEqual(self.broker.asked(), [{"api": "ControlledShutdown", "version": 1, "body": {"broker_id": 2}}])
+        self.assertEqual(self.broker.asked(), [{"api": "ControlledShutdown", "version": 3,
+                                               "body": {"broker_id": 2, "broker_epoch": -1, "slot_wait_ms": 1000}}])
 
     def test_the_controller_is_found_through_a_broker_too(self):
         self.broker.script(Metadata=METADATA, ControlledShutdown={"error_code": 0})

@@ -53,6 +53,7 @@ int64_t fixture_stop_timeout_ms;
 int64_t fixture_rebalance_ms;
 int64_t fixture_take_up_ms;
 int64_t fixture_slot_lease_ms;
+bool fixture_gate;
 
 struct cluster *cluster_new(void)
 {
@@ -64,6 +65,7 @@ struct cluster *cluster_new(void)
         fixture_stop_timeout_ms = 60000;
         fixture_rebalance_ms = fixture_take_up_ms = 0;
         fixture_slot_lease_ms = 60000;
+        fixture_gate = false;
         (void)snprintf(c->chroot, sizeof(c->chroot), "/cluster/%d", number++);
         (void)snprintf(connect, sizeof(connect), "%s%s", fixture_address(), c->chroot);
         c->admin = client_new_at(connect, 10000, 10000);
@@ -141,6 +143,7 @@ void node_start(struct cluster *c, int32_t id, enum node_kind kind)
                                                .leader_imbalance_percentage = 10,
                                                .drain_take_up_ms = fixture_take_up_ms,
                                                .stop_replica_timeout_ms = fixture_stop_timeout_ms,
+                                               .shutdown_gate_ms = 100,
                                                .slot_lease_ms = fixture_slot_lease_ms};
 
                 assert_int_equal(controller_new(&o, NULL, &n->controller), 0);
@@ -283,6 +286,7 @@ static void on_drain(int16_t error, const struct drain_status *status, void *use
         s->error = error;
         s->has_status = status;
         s->holder.broker = -1;
+        s->gate = status && status->risks ? status->risks->gate : -1;
         if (status && status->holder)
                 s->holder = *status->holder;
         if (status) {
@@ -305,6 +309,7 @@ static void ask_for_drain(struct cluster *c, struct drain_request *r, struct dra
 
         r->reason = "test";
         r->requested_by = "me";
+        r->force = !fixture_gate;
         controller_drain_start(cluster_active(c), r, on_drain, &d);
         gate_wait(&d.gate);
 }

@@ -35,6 +35,8 @@ extern int64_t fixture_rebalance_ms;
 extern int64_t fixture_take_up_ms;
 /* drain.slot.lease.ms of controllers started from now on; cluster_new() sets a minute. */
 extern int64_t fixture_slot_lease_ms;
+/* Are drains asked for without force, so that D4 may hold them up? After cluster_new(): not. */
+extern bool fixture_gate;
 struct cluster *cluster_new(void);
 void cluster_free(struct cluster *c);
 enum node_kind { NODE_BROKER, NODE_CONTROLLER, NODE_PROXIED };
@@ -54,6 +56,7 @@ int16_t drop_topic(struct cluster *c, const char *name);
 /* Copied out of the callback. */
 struct drain_seen {
         int16_t error;
+        int32_t gate; /* partitions that D4 waits for; -1: not told */
         bool has_status;
         struct slot_holder holder;  /* broker -1: none */
         struct drain_status status; /* its lists are the copies below */

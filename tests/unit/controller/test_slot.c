@@ -324,6 +324,57 @@ static void garbage_in_its_znode_is_nobodys_slot(void **state)
         drain_start_granted(c, 3, "three", &seen);
 }
 
+/* --- the gate (D4) --- */
+
+static void a_broker_that_is_needed_waits_until_another_is_in_sync(void **state)
+{
+        const int32_t ids[] = {2, 3};
+        struct proposal alone = {.topic = "t", .leader = 2, .isr = {2}, .n_isr = 1};
+
+        (void)state;
+        topic("t", 1, 2, ids);
+        assert_int_equal(propose_isr(c, &alone), KAFKA_NONE);
+        fixture_gate = true;
+        drain_start(c, 2, -1, "two", &seen);
+        assert_int_equal(seen.error, KAFKA_OPERATION_NOT_ATTEMPTED);
+        assert_true(seen.status.unsafe);
+        assert_int_equal(seen.gate, 1);
+        assert_int_equal(seen.holder.broker, -1); /* nothing has begun, and nobody is kept from it */
+        drain_get(c, 2, &seen);
+        assert_int_equal(seen.status.state, DRAIN_WAITING);
+        rejoin("t", 0, 3);
+        drain_start(c, 2, -1, "two", &seen);
+        assert_int_equal(seen.error, KAFKA_NONE);
+        wait_leader(c, "t", 0, 3);
+}
+
+static void who_is_needed_goes_at_once_by_force(void **state)
+{
+        const int32_t ids[] = {2, 3};
+        struct proposal alone = {.topic = "t", .leader = 2, .isr = {2}, .n_isr = 1};
+
+        (void)state;
+        topic("t", 1, 2, ids);
+        assert_int_equal(propose_isr(c, &alone), KAFKA_NONE);
+        drain_start(c, 2, -1, "two", &seen); /* with a reason */
+        assert_int_equal(seen.error, KAFKA_NONE);
+        drain_wait(c, 2, DRAIN_INCOMPLETE, &seen);
+        assert_int_equal(state_of(c, "t", 0).leader, 2);
+}
+
+static void what_can_never_be_safe_holds_nobody_up(void **state)
+{
+        const int32_t one[] = {2};
+
+        (void)state;
+        topic("single", 1, 1, one);
+        fixture_gate = true;
+        drain_start(c, 2, -1, "two", &seen);
+        assert_int_equal(seen.error, KAFKA_NONE);
+        assert_int_equal(seen.gate, 0);
+        assert_int_equal(seen.status.single_replica, 1);
+}
+
 /* --- all of the cluster (D8) --- */
 
 static void when_all_live_brokers_ask_nobody_waits_and_nothing_moves(void **state)
@@ -399,6 +450,9 @@ int main(int argc, char **argv)
                 TEST(the_case_of_R28_does_not_bring_leadership_back),
                 TEST(the_slot_of_a_broker_that_is_down_survives_its_controller),
                 TEST(garbage_in_its_znode_is_nobodys_slot),
+                TEST(a_broker_that_is_needed_waits_until_another_is_in_sync),
+                TEST(who_is_needed_goes_at_once_by_force),
+                TEST(what_can_never_be_safe_holds_nobody_up),
                 TEST(when_all_live_brokers_ask_nobody_waits_and_nothing_moves),
                 TEST(a_cluster_stop_is_recognised_across_a_failover),
                 TEST(an_explicit_cluster_stop_needs_no_majority),
