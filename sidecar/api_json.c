@@ -168,7 +168,7 @@ void api_parse_holder(const char *body, size_t len, struct slot_info *ret)
 }
 
 void api_parse_unsafe(const char *body, size_t len, struct blocked_partition blocked[BLOCKED_MAX],
-                      size_t *ret_n, int32_t *ret_total)
+                      size_t *ret_n, int32_t *ret_total, int32_t *ret_remaining)
 {
         cleanup_with(json_decrefp) json_t *o = load_object(body, len);
         const json_t *risks = json_object_get(o, "risks"), *list = json_object_get(risks, "list"), *item;
@@ -177,6 +177,8 @@ void api_parse_unsafe(const char *body, size_t len, struct blocked_partition blo
         *ret_n = 0;
         if (get_int32(risks, "waiting_for", 0, 0, ret_total) < 0)
                 *ret_total = 0;
+        if (get_int32(o, "leaders_remaining", DRAIN_UNKNOWN, DRAIN_UNKNOWN, ret_remaining) < 0)
+                *ret_remaining = DRAIN_UNKNOWN;
         json_array_foreach(list, i, item)
         {
                 struct blocked_partition *b = &blocked[*ret_n];

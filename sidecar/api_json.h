@@ -23,5 +23,5 @@ void text_copy(char *out, size_t size, const char *text);
 void api_parse_holder(const char *body, size_t len, struct slot_info *ret);
 /* The partitions that a refusal "unsafe" waits for; none when it does not say. */
 void api_parse_unsafe(const char *body, size_t len, struct blocked_partition blocked[BLOCKED_MAX],
-                      size_t *ret_n, int32_t *ret_total);
+                      size_t *ret_n, int32_t *ret_total, int32_t *ret_remaining);
 int api_parse_slot(const json_t *o, struct slot_info *ret) must_check; /* -EBADMSG: it is no such member */

@@ -137,7 +137,7 @@ static void read_refusal(const struct controller_call *call, const struct http_r
         res->unsafe = strcmp(room->code, "unsafe") == 0;
         if (res->unsafe) {
                 api_parse_unsafe(reply->body, reply->body_len, room->blocked, &res->n_blocked,
-                                 &res->blocked_total);
+                                 &res->blocked_total, &res->remaining);
                 res->blocked = room->blocked;
         }
         if (res->slot_held || res->unsafe) /* it says it all, and it is no failure */

@@ -68,9 +68,9 @@ struct controller_result {
         const struct slot_info *slot;
         const struct blocked_partition *blocked; /* with `unsafe`: what is waited for */
         size_t n_blocked;
-        int32_t blocked_total;
-        const char *message; /* for people: why not; "" when all is well */
-        const char *base;    /* base URL that answered, after redirects */
+        int32_t blocked_total, remaining; /* remaining: DRAIN_UNKNOWN if not told */
+        const char *message;              /* for people: why not; "" when all is well */
+        const char *base;                 /* base URL that answered, after redirects */
         /* exactly one is set when error is 0 and the status says success */
         const struct drain_answer *drain;
         const struct broker_answer *broker;

@@ -479,6 +479,11 @@ static void on_wait(struct drain *d, const struct drain_event *ev, int64_t now_m
         d->failures = d->tried = 0;
         d->backoff_ms = 0;
         d->zookeeper_down = false;
+        if (ev->unsafe && ev->controller.remaining != DRAIN_UNKNOWN) {
+                d->remaining = ev->controller.remaining;
+                if (d->initial == DRAIN_UNKNOWN)
+                        d->initial = d->remaining;
+        }
         d->why = ev->slot_held ? DRAIN_WHY_SLOT : DRAIN_WHY_UNSAFE;
         if (!ev->slot_held && d->params.unsafe == DRAIN_UNSAFE_REFUSE) {
                 end(d, DRAIN_INCOMPLETE, DRAIN_WHY_UNSAFE, now_ms, fx);

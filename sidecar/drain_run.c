@@ -207,6 +207,7 @@ static void on_controller(const struct controller_result *res, void *userdata)
                 ev.unsafe = res->unsafe;
                 if (res->unsafe) {
                         run->core.blocked = res->blocked_total;
+                        ev.controller.remaining = res->remaining;
                         run->status.n_blocked = res->n_blocked;
                         if (res->n_blocked > 0)
                                 memcpy(run->status.blocked, res->blocked,

@@ -154,6 +154,8 @@ static void reply_unsafe(struct http_request *r, const struct drain_status *s)
                        (int)s->broker_id, s->risks ? (int)s->risks->gate : 0);
         o = json_pack("{s:s, s:s, s:i, s:s, s:I}", "error", "unsafe", "message", message, "broker",
                       (int)s->broker_id, "state", "waiting_for_in_sync", "since_ms", (json_int_t)s->since_ms);
+        if (o)
+                (void)json_object_set_new(o, "leaders_remaining", json_integer(s->leaders_remaining));
         if (o && s->risks)
                 (void)json_object_set_new(o, "risks", risks_json(s->risks));
         http_reply_json(r, MHD_HTTP_TOO_MANY_REQUESTS, o);

@@ -49,8 +49,8 @@ struct ctx_broker {
         size_t n_hosted, hosted_capacity;
         int32_t leaders, leaders_multi; /* partitions led; of them with RF > 1 (R16) */
         int32_t planned;                /* leaderships in flight towards it, minus those away from it (D6) */
-        struct drain *drain;      /* not NULL: no leadership, no ISR membership (R13: asked, not copied) */
-        bool stopping;            /* stops with the whole cluster (D8): no leadership, but it stays in the ISRs */
+        struct drain *drain; /* not NULL: no leadership, no ISR membership (R13: asked, not copied) */
+        bool stopping;       /* stops with the whole cluster (D8): no leadership, but it stays in the ISRs */
         struct sender *sender;    /* while alive */
         bool taken;               /* some slot of it may be `taken` */
         int32_t returned;         /* of them, since it came back */
