@@ -105,10 +105,12 @@ static void wait_for_slot(struct server *s, const struct controlled_shutdown_res
         (void)snprintf(holder, sizeof(holder), "%.*s", (int)MAX(res->slot_holder.len, 0),
                        res->slot_holder.data ? res->slot_holder.data : "");
         if (holder[0] == '\0')
-                (void)snprintf(holder, sizeof(holder), "another broker");
+                (void)snprintf(holder, sizeof(holder),
+                               "nobody; but stopping this broker now takes partitions offline or below "
+                               "min.insync.replicas");
         if (strcmp(holder, s->slot_holder) != 0) {
                 memcpy(s->slot_holder, holder, sizeof(holder));
-                slog_notice("handover-waits", "another broker holds the drain slot; waiting for it",
+                slog_notice("handover-waits", "it is not this broker's turn to be drained; waiting for it",
                             SL_STR("holder", holder),
                             SL_INT("seconds", (s->slot_until_ms - loop_now_ms(s->control_loop)) / 1000));
         }
