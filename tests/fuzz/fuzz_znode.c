@@ -149,9 +149,8 @@ static void check_slot(const char *s, size_t len)
 }
 
 static void (*const checks[])(const char *s, size_t len) = {
-        check_broker, check_topic, check_state, check_partitions,
-        check_config, check_small, check_path,  check_drains,
-        check_slot,
+        check_broker, check_topic, check_state,  check_partitions, check_config,
+        check_small,  check_path,  check_drains, check_slot,
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
