@@ -1,6 +1,7 @@
 """Topics whose partitions one broker leads, all of them, and what ZooKeeper knows of when that changed."""
 
 import json
+import re
 
 import cluster as c
 from zk_client import ZooKeeperClient
@@ -94,3 +95,13 @@ def spread(numbers, k):
 def percentile(values, percent):
     ordered = sorted(values)
     return ordered[min(len(ordered) * percent // 100, len(ordered) - 1)] if ordered else 0
+
+
+def zk_requests(broker):
+    """(number, total seconds) of the broker's ZooKeeper requests so far."""
+    text = broker.request("GET", "/metrics")[1]
+
+    def value(suffix):
+        return sum(float(v) for v in re.findall(rf"^stepdown_zk_request_seconds_{suffix}(?:{{.*}})? (\S+)$", text, re.M))
+
+    return value("count"), value("sum")
