@@ -23,7 +23,7 @@ int __wrap_kclient_request(struct kclient *c, const struct wire_api *api, int16_
                            int64_t timeout_ms, kclient_fn fn, void *userdata);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool recording;
+static _Atomic bool recording;
 static char lose_part[128], refuse_part[128], hold_part[128];
 static int lose_times, refuse_times, refuse_with;
 static _Atomic bool lapsed;
@@ -146,7 +146,7 @@ void zk_faults_clear(void)
         zk_faults_lose_replies("", 0);
         zk_faults_refuse("", 0, 0);
         zk_faults_lapse_lease(false);
-        recording = false;
+        atomic_store(&recording, false);
 }
 
 bool __wrap_zk_lease_valid(const struct zk *z)
@@ -230,7 +230,7 @@ void zk_faults_record_sends(void)
 {
         (void)pthread_mutex_lock(&lock);
         n_sends = 0;
-        recording = true;
+        atomic_store(&recording, true);
         (void)pthread_mutex_unlock(&lock);
 }
 
