@@ -9,7 +9,7 @@ import unittest
 import cluster as c
 import kafka_wire as k
 from harness import ClusterCase, connect, rss_kib
-from test_protocol import Link
+from kafka_link import Link
 
 MIB = 1024  # KiB
 REQUESTS, RESPONSES = 64 * MIB, 64 * MIB

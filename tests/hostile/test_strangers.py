@@ -6,7 +6,7 @@ import unittest
 import cluster as c
 import kafka_wire as k
 from harness import ClusterCase
-from test_protocol import Link
+from kafka_link import Link
 from zk_client import ZooKeeperClient, ZooKeeperError
 
 ASSIGNMENTS = {
