@@ -4,7 +4,6 @@ Expected behaviour is Kafka's; the comment of a test names the KIP or the report
 """
 
 import os
-import struct
 import time
 import unittest
 
