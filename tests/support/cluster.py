@@ -23,19 +23,26 @@ class ClusterError(Exception):
     pass
 
 
+given_ports = set()
+
+
 def free_port():
-    """A port nobody listens on. Below the ephemeral range, so that no outgoing connection takes it meanwhile."""
+    """A port nobody listens on, and that was not given out before: two that are only going to be bound must differ. Below
+    the ephemeral range, so that no outgoing connection takes it meanwhile."""
     with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as f:
         low = int(f.read().split()[0])
     seed = int.from_bytes(os.urandom(4), "big")
     for i in range(2000):
         port = 10000 + (seed + i * 7) % max(low - 10000, 1000)
+        if port in given_ports:
+            continue
         with socket.socket() as s:
             try:
                 s.bind(("127.0.0.1", port))
-                return port
             except OSError:
                 continue
+        given_ports.add(port)
+        return port
     raise ClusterError("no free port found")
 
 
