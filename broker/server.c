@@ -70,19 +70,12 @@ struct sync_check {
         bool out_of_sync;
 };
 
-static bool contains(const int32_t *v, int32_t n, int32_t id)
-{
-        for (int32_t i = 0; i < n; i++)
-                if (v[i] == id)
-                        return true;
-        return false;
-}
-
 static void check_partition(const struct metadata_partition *p, void *userdata)
 {
         struct sync_check *c = userdata;
 
-        if (contains(p->replicas, p->n_replicas, c->broker_id) && !contains(p->isr, p->n_isr, c->broker_id))
+        if (ids_contain(p->replicas, p->n_replicas, c->broker_id) &&
+            !ids_contain(p->isr, p->n_isr, c->broker_id))
                 c->out_of_sync = true;
 }
 

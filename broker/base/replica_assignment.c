@@ -58,14 +58,6 @@ static void list_ids(const int32_t *ids, int32_t n, char *out, size_t size)
                 used += (size_t)snprintf(out + used, size - used, "%s%d", i ? "," : "", (int)ids[i]);
 }
 
-static bool contains(const int32_t *ids, int32_t n, int32_t id)
-{
-        for (int32_t i = 0; i < n; i++)
-                if (ids[i] == id)
-                        return true;
-        return false;
-}
-
 int assignment_check(int32_t partition, const int32_t *replicas, int32_t n, int32_t first_factor,
                      const int32_t *brokers, int32_t n_brokers, char error[ASSIGNMENT_TEXT_SIZE],
                      enum assignment_fault *ret_fault)
@@ -80,11 +72,11 @@ int assignment_check(int32_t partition, const int32_t *replicas, int32_t n, int3
                 return fail(error, ret_fault, ASSIGNMENT_BAD_REPLICAS,
                             "replication factor must be larger than 0");
         for (int32_t i = 1; i < looked_at; i++)
-                if (contains(replicas, i, replicas[i]))
+                if (ids_contain(replicas, i, replicas[i]))
                         return fail(error, ret_fault, ASSIGNMENT_BAD_REPLICAS,
                                     "duplicate brokers in replica assignment: %s", given);
         for (int32_t i = 0; i < looked_at; i++)
-                if (!contains(brokers, n_brokers, replicas[i])) {
+                if (!ids_contain(brokers, n_brokers, replicas[i])) {
                         list_ids(brokers, n_brokers, available, sizeof(available));
                         return fail(error, ret_fault, ASSIGNMENT_BAD_REPLICAS,
                                     "some specified brokers not available. specified brokers: %s"

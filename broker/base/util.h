@@ -38,6 +38,15 @@
         })
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
+/* Is @id among @ids? Lists of replicas are short. */
+static inline bool ids_contain(const int32_t *ids, int64_t n, int32_t id)
+{
+        for (int64_t i = 0; i < n; i++)
+                if (ids[i] == id)
+                        return true;
+        return false;
+}
+
 /* Destructors for cleanup_with(). */
 static inline void freep(void *p)
 {

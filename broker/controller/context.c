@@ -259,14 +259,6 @@ static int grow(struct ctx *c, size_t more)
         return 0;
 }
 
-static bool contains(const int32_t *ids, size_t n, int32_t id)
-{
-        for (size_t i = 0; i < n; i++)
-                if (ids[i] == id)
-                        return true;
-        return false;
-}
-
 static int partition_new(struct ctx *c, struct ctx_topic *t, const struct znode_assignment *a,
                          struct ctx_partition **ret)
 {
@@ -299,8 +291,8 @@ static int partition_new(struct ctx *c, struct ctx_topic *t, const struct znode_
                 p->slots[i] = (struct ctx_slot){.broker_id = b->id,
                                                 .broker = b,
                                                 .state = REPLICA_NEW,
-                                                .adding = contains(a->adding, a->n_adding, b->id),
-                                                .removing = contains(a->removing, a->n_removing, b->id)};
+                                                .adding = ids_contain(a->adding, a->n_adding, b->id),
+                                                .removing = ids_contain(a->removing, a->n_removing, b->id)};
                 p->reassigning = p->reassigning || p->slots[i].adding || p->slots[i].removing;
                 p->replicas[i] = b->id;
         }

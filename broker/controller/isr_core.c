@@ -6,14 +6,6 @@
 #include "wire/error.h"
 #include "zk/znode.h"
 
-static bool contains(const int32_t *ids, int n, int32_t id)
-{
-        for (int i = 0; i < n; i++)
-                if (ids[i] == id)
-                        return true;
-        return false;
-}
-
 static const struct isr_member *member(const struct isr_current *cur, int32_t id)
 {
         for (int i = 0; i < cur->n_members; i++)
@@ -27,7 +19,8 @@ static bool same_set(const struct isr_current *cur, const struct isr_proposal *p
         if (cur->n_isr != p->n_isr)
                 return false;
         for (int i = 0; i < p->n_isr; i++)
-                if (!contains(cur->isr, cur->n_isr, p->isr[i]) || !contains(p->isr, p->n_isr, cur->isr[i]))
+                if (!ids_contain(cur->isr, cur->n_isr, p->isr[i]) ||
+                    !ids_contain(p->isr, p->n_isr, cur->isr[i]))
                         return false;
         return true;
 }
@@ -36,10 +29,10 @@ static bool same_set(const struct isr_current *cur, const struct isr_proposal *p
 static bool well_formed(const struct isr_current *cur, const struct isr_proposal *p)
 {
         if (p->n_isr <= 0 || p->n_isr > ZNODE_MAX_REPLICAS || p->leader_recovery_state != 0 ||
-            !contains(p->isr, p->n_isr, cur->leader))
+            !ids_contain(p->isr, p->n_isr, cur->leader))
                 return false;
         for (int i = 0; i < p->n_isr; i++)
-                if (!member(cur, p->isr[i]) || contains(p->isr, i, p->isr[i]))
+                if (!member(cur, p->isr[i]) || ids_contain(p->isr, i, p->isr[i]))
                         return false;
         return true;
 }
@@ -51,7 +44,7 @@ static bool eligible(const struct isr_current *cur, const struct isr_proposal *p
 {
         const struct isr_member *m = member(cur, p->isr[i]);
 
-        if (contains(cur->isr, cur->n_isr, p->isr[i]))
+        if (ids_contain(cur->isr, cur->n_isr, p->isr[i]))
                 return true;
         if (!m->assigned || !m->alive || m->draining)
                 return false;

@@ -207,15 +207,6 @@ void partition_set_log_config(struct partition *p, const struct log_config *c)
 
 /* --- LeaderAndIsr --- */
 
-static bool has_id(const int32_t *ids, int32_t n, int32_t id)
-{
-        for (int32_t i = 0; i < n; i++) {
-                if (ids[i] == id)
-                        return true;
-        }
-        return false;
-}
-
 /* §4.2 item 2. A replica that was stopped or has stepped down leads and follows nothing, so that its own
  * epoch may be assigned to it again; equality proves that nobody else led in between (zk-fencing §2.5 rule
  * 4). */
@@ -223,7 +214,7 @@ static int16_t accept(const struct partition *p, const struct partition_assignme
                       enum partition_outcome *ret)
 {
         *ret = PARTITION_REFUSED;
-        if (!has_id(a->replicas, a->n_replicas, p->env->broker_id))
+        if (!ids_contain(a->replicas, a->n_replicas, p->env->broker_id))
                 return KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
         if (!p->log || p->role == REPLICA_OFFLINE)
                 return KAFKA_STORAGE_ERROR;

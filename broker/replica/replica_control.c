@@ -173,7 +173,6 @@ static int lay_out(const struct leader_and_isr_request *req, int16_t version, st
 static int16_t find_or_create(struct replica_manager *m, const struct order *o, struct partition **ret)
 {
         char name[TOPIC_NAME_SIZE];
-        bool assigned = false;
         int r;
 
         *ret = replica_find(m, o->topic, o->index);
@@ -181,9 +180,7 @@ static int16_t find_or_create(struct replica_manager *m, const struct order *o, 
                 return KAFKA_NONE;
         if (!topic_name_valid(o->topic) || o->index < 0)
                 return KAFKA_INVALID_TOPIC_EXCEPTION;
-        for (int32_t i = 0; i < o->assignment.n_replicas; i++)
-                assigned |= o->assignment.replicas[i] == m->options.broker_id;
-        if (!assigned)
+        if (!ids_contain(o->assignment.replicas, o->assignment.n_replicas, m->options.broker_id))
                 return KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
         memcpy(name, o->topic.data, (size_t)o->topic.len);
         name[o->topic.len] = '\0';
@@ -433,9 +430,8 @@ static void drop_stray(struct replica_manager *m, const struct update_metadata_r
         cleanup_with(partition_unrefp) struct partition *p = NULL;
         int16_t error;
 
-        for (int32_t i = 0; i < s->replicas.n; i++)
-                if (s->replicas.items[i] == m->options.broker_id)
-                        return;
+        if (ids_contain(s->replicas.items, s->replicas.n, m->options.broker_id))
+                return;
         p = s->leader >= 0 ? replica_find(m, t->topic_name, s->partition_index) : NULL;
         if (!p || uuid_is_zero(&t->topic_id) || !partition_is_unclaimed(p, &t->topic_id))
                 return;

@@ -23,12 +23,7 @@ class FailedDisk(ClusterCase):
         self.start_stopped()
 
     def place(self, topic, rows):
-        rows = ",".join(":".join(map(str, row)) for row in rows)
-        r = self.cluster.client(
-            "topics", "create", "--topic", topic, "--replica-assignment-list", rows, "--config",
-            "min.insync.replicas=2", "--bootstrap", self.cluster.bootstrap,
-        )
-        self.assertEqual(r.returncode, 0, r.stdout + r.stderr)
+        super().place(topic, rows)
         self.cluster.wait_in_sync()
 
     def without_victim(self, topic):

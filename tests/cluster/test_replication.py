@@ -22,19 +22,6 @@ class Replication(ClusterCase):
         self.assertEqual(r.returncode, 0, r.stdout + r.stderr)
         return r.stdout
 
-    def place(self, topic, rows):
-        """A topic with one partition a row of broker ids."""
-        rows = ",".join(":".join(map(str, row)) for row in rows)
-        r = self.cluster.client(
-            "topics", "create", "--topic", topic, "--replica-assignment-list", rows, "--config",
-            "min.insync.replicas=2", "--bootstrap", self.cluster.bootstrap,
-        )
-        self.assertEqual(r.returncode, 0, r.stdout + r.stderr)
-        c.wait_for(
-            "it has leaders",
-            lambda: (p := self.cluster.partitions(topic)) and not any(x["offline"] for x in p),
-        )
-
     def plan(self, topic, rows):
         path = self.dir / f"{topic}.json"
         moves = [{"topic": topic, "partition": i, "replicas": row} for i, row in rows.items()]

@@ -79,6 +79,19 @@ class ClusterCase(unittest.TestCase):
                 b.start()
         self.cluster.wait_in_sync()
 
+    def place(self, topic, rows):
+        """A topic with one partition a row of broker ids."""
+        rows = ",".join(":".join(map(str, row)) for row in rows)
+        r = self.cluster.client(
+            "topics", "create", "--topic", topic, "--replica-assignment-list", rows, "--config",
+            "min.insync.replicas=2", "--bootstrap", self.cluster.bootstrap,
+        )
+        self.assertEqual(r.returncode, 0, r.stdout + r.stderr)
+        c.wait_for(
+            "it has leaders",
+            lambda: (p := self.cluster.partitions(topic)) and not any(x["offline"] for x in p),
+        )
+
     def drain(self, broker_id, **body):
         return self.cluster.get_any().request("PUT", f"/v1/brokers/{broker_id}/drain", body)
 
